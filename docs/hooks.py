@@ -1,0 +1,121 @@
+"""Pages made from the code while the site is built: one per pass, one per API's rules.
+
+Nothing generated is committed, so nothing can be out of date.
+"""
+
+import json
+from inspect import cleandoc, formatannotation
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from convnorm.passes import BUILTIN
+from convnorm.rules import CATALOGUE, Rule
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages, and a section of the navigation for each kind."""
+    config.nav = list(config.nav or ())
+    for title, folder, pages in (
+        ("Passes", "passes", pass_pages()),
+        ("Rules", "rules", rule_pages()),
+    ):
+        for name, content in pages.items():
+            files.append(File.generated(config, f"{folder}/{name}.md", content=content))
+        config.nav.append({title: [f"{folder}/{name}.md" for name in pages]})
+    return files
+
+
+def cell(text: str) -> str:
+    """A text that a table's cell can hold."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def code(text: str) -> str:
+    """A text as code in a table's cell."""
+    return f"`{cell(text)}`"
+
+
+# ---------------------------------------------------------------- passes
+
+
+def pass_pages() -> dict[str, str]:
+    """The index of passes in their order, then a page for each, by name."""
+    lines = [
+        f"{number}. [{name}]({name}.md): {summary(pass_)}"
+        for number, (name, pass_) in enumerate(BUILTIN.items(), start=1)
+    ]
+    index = "# Passes\n\nThe passes run in this order.\n\n" + "\n".join(lines)
+    return {"index": index, **{name: pass_page(name, BUILTIN[name]) for name in BUILTIN}}
+
+
+def summary(pass_: type[BaseModel]) -> str:
+    """The first sentence of a pass's docstring."""
+    return cleandoc(pass_.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
+
+
+def pass_page(name: str, pass_: type[BaseModel]) -> str:
+    """What a pass says of itself, and a table of its options."""
+    rows = [
+        f"| {code(field)} | {code(formatannotation(info.annotation))} | {code(default(info))} "
+        f"| {cell(info.description or '')} |"
+        for field, info in pass_.model_fields.items()
+        if field != "name"
+    ]
+    table = ["| option | type | default | meaning |", "|---|---|---|---|", *rows]
+    options = "\n".join(table) if rows else "None."
+    return f"# {name}\n\n{cleandoc(pass_.__doc__ or '')}\n\n## Options\n\n{options}\n"
+
+
+def default(info: FieldInfo) -> str:
+    """What an option is when nobody sets it."""
+    if info.is_required():
+        return "required"
+    return repr(info.get_default(call_default_factory=True, validated_data={}))
+
+
+# ---------------------------------------------------------------- rules
+
+
+def rule_pages() -> dict[str, str]:
+    """The index of APIs, then a page of rules for each, by API name."""
+    lines = [f"- [{api}]({api}.md): {len(rules)} rules" for api, rules in CATALOGUE.items()]
+    index = "# Rules\n\nWhat each API enforces on a request.\n\n" + "\n".join(lines)
+    return {"index": index, **{api: rule_page(api, CATALOGUE[api]) for api in CATALOGUE}}
+
+
+def rule_page(api: str, rules: tuple[Rule, ...]) -> str:
+    """The rules of one API, each under an anchor that is its id."""
+    return f"# Rules of {api}\n\n" + "\n\n".join(map(rule_section, rules)) + "\n"
+
+
+def rule_section(rule: Rule) -> str:
+    """One rule: what it says, the API's own words, what is known of it, and how to break it."""
+    facts = {
+        "level": rule.level,
+        "certainty": rule.certainty,
+        "repaired by": f"[{rule.repair}](../passes/{rule.repair}.md)" if rule.repair else "nothing",
+        "loss": rule.loss,
+        "remedy": rule.remedy,
+        "growth can break an old message": "yes" if rule.retroactive else "no",
+        "sources": ", ".join(rule.sources),
+    }
+    rows = "\n".join(f"| {name} | {cell(value)} |" for name, value in facts.items())
+    example = json.dumps(rule.example, indent=2, ensure_ascii=False)
+    return f"""## {rule.id} {{ #{rule.id} }}
+
+{rule.statement}
+
+```text
+{rule.error}
+```
+
+| | |
+|---|---|
+{rows}
+
+```json
+{example}
+```"""

@@ -1,0 +1,36 @@
+"""convnorm: conversation histories that the next model call accepts."""
+
+from convnorm.api import Report, check, explain, normalize, normalize_request
+from convnorm.context import Context, Provenance
+from convnorm.errors import (
+    ChangeError,
+    ConvnormError,
+    DialectError,
+    NeedsRequestError,
+    NotReadyError,
+    PolicyError,
+    UnrepairableError,
+)
+from convnorm.pipeline import Change
+from convnorm.policy import Policy
+from convnorm.rules import Violation
+
+__all__ = [
+    "Change",
+    "ChangeError",
+    "Context",
+    "ConvnormError",
+    "DialectError",
+    "NeedsRequestError",
+    "NotReadyError",
+    "Policy",
+    "PolicyError",
+    "Provenance",
+    "Report",
+    "UnrepairableError",
+    "Violation",
+    "check",
+    "explain",
+    "normalize",
+    "normalize_request",
+]

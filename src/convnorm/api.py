@@ -1,0 +1,106 @@
+"""The functions people call."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from convnorm.context import Context
+from convnorm.errors import DialectError
+from convnorm.pipeline import Change, Outcome, Work, run, take_apart
+from convnorm.policy import Policy
+from convnorm.rules import Violation, judge
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run did, and what was wrong before and after."""
+
+    messages: list[Any]
+    """The repaired list, ready to send."""
+    request: dict[str, Any] | None
+    """The repaired request body; None when only a list was given."""
+    edits: tuple[Change, ...]
+    """Every change, with the rule it repairs and what it costs."""
+    violations: list[Violation]
+    """What was wrong with the input, disputed and advisory rules included."""
+    remaining: list[Violation]
+    """What is still wrong with the output."""
+    assumed: tuple[str, ...]
+    """What had to be taken for granted."""
+
+
+def normalize(
+    messages: Sequence[Any], policy: Policy | str | None = None, *, context: Context | None = None
+) -> list[Any]:
+    """The same messages, repaired so that the next model call is accepted.
+
+    A new list; the caller's own elements are in it wherever nothing had to change. Without a policy
+    the dialect is detected and its first party's rules apply.
+    """
+    if isinstance(messages, Mapping):
+        raise DialectError("normalize takes a list of messages: for a body use normalize_request")
+    return run(take_apart(messages, policy, context)).elements
+
+
+def normalize_request(
+    request: Mapping[str, Any],
+    policy: Policy | str | None = None,
+    *,
+    context: Context | None = None,
+) -> dict[str, Any]:
+    """The same request body, repaired: its list of messages, and what belongs to it."""
+    work = take_apart(request, policy, context)
+    return _body(work, run(work))
+
+
+def explain(
+    given: Sequence[Any] | Mapping[str, Any],
+    policy: Policy | str | None = None,
+    *,
+    context: Context | None = None,
+) -> Report:
+    """The same work as `normalize` or `normalize_request`, with the report of it."""
+    work = take_apart(given, policy, context)
+    outcome = run(work)
+    return Report(
+        messages=outcome.elements,
+        request=None if work.request is None else _body(work, outcome),
+        edits=outcome.edits,
+        violations=_judge(work, work.elements, disputed=True),
+        remaining=_judge(work, outcome.elements, disputed=False),
+        assumed=outcome.assumed,
+    )
+
+
+def check(
+    given: Sequence[Any] | Mapping[str, Any],
+    policy: Policy | str | None = None,
+    *,
+    context: Context | None = None,
+    disputed: bool = False,
+) -> list[Violation]:
+    """What the target would refuse, by position; empty when nothing is wrong that can be seen here.
+
+    `disputed` adds rules that sources disagree about, and advisory ones.
+    """
+    work = take_apart(given, policy, context)
+    return _judge(work, work.elements, disputed=disputed)
+
+
+def _judge(work: Work, elements: Sequence[Any], *, disputed: bool) -> list[Violation]:
+    if work.text:
+        return []
+    return judge(
+        elements,
+        target=work.call.target,
+        context=work.call.context,
+        fields=work.request,
+        disputed=disputed,
+    )
+
+
+def _body(work: Work, outcome: Outcome) -> dict[str, Any]:
+    body = dict(outcome.fields)
+    if work.text is None:
+        body[work.dialect.KEY] = outcome.elements
+    return body

@@ -1,0 +1,96 @@
+"""The commands. Each reads one JSON file: a request body, or a bare list of messages."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+
+from convnorm import ConvnormError, Policy, check, explain
+from convnorm.cli.show import show_edits, show_violations
+
+app = typer.Typer(
+    help="Repair conversation histories so that the next model call is accepted.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+out = Console(soft_wrap=True)
+err = Console(stderr=True, soft_wrap=True)
+
+File = Annotated[Path, typer.Argument(help="A JSON file: a request body or a list. - is stdin.")]
+Target = Annotated[
+    str | None, typer.Option("--policy", "-p", help="A target's name, or a policy file.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+@app.command("check")
+def check_file(
+    file: File,
+    policy: Target = None,
+    disputed: Annotated[
+        bool, typer.Option(help="Add rules that sources disagree about, and advisory ones.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say what the provider would refuse. Exits with 1 when something is wrong."""
+    try:
+        found = check(_read(file), _policy(policy), disputed=disputed)
+    except ConvnormError as error:
+        _stop(error)
+    if as_json:
+        rows = [
+            {"rule": one.rule, "path": one.path, "message": one.message, "repair": one.repair}
+            for one in found
+        ]
+        typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+    else:
+        show_violations(out, found)
+    raise typer.Exit(1 if found else 0)
+
+
+@app.command("fix")
+def fix_file(
+    file: File,
+    policy: Target = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write it; stdout if left out.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not list the edits.")] = False,
+) -> None:
+    """Write the repaired history, and list the edits on stderr. The file itself is not touched."""
+    try:
+        report = explain(_read(file), _policy(policy))
+    except ConvnormError as error:
+        _stop(error)
+    fixed: Any = report.messages if report.request is None else report.request
+    text = json.dumps(fixed, ensure_ascii=False, indent=2)
+    if output is None:
+        typer.echo(text)
+    else:
+        output.write_text(text + "\n", encoding="utf-8")
+    if not quiet:
+        show_edits(err, report)
+
+
+def _read(file: Path) -> Any:
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        return json.loads(text)
+    except OSError as error:
+        _stop(f"{file} cannot be read: {error.strerror}")
+    except (ValueError, RecursionError) as error:
+        _stop(f"{file} is no JSON: {error}")
+
+
+def _policy(given: str | None) -> Policy | str | None:
+    if given is not None and given.endswith((".json", ".toml")):
+        return Policy.from_file(given)
+    return given
+
+
+def _stop(error: object) -> NoReturn:
+    err.print(f"[bold red]convnorm:[/] {error}", markup=True, highlight=False)
+    raise typer.Exit(2)

@@ -1,0 +1,36 @@
+"""Violations and edits as a person reads them in a terminal."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+
+from convnorm import Report, Violation
+
+
+def show_violations(console: Console, violations: Sequence[Violation]) -> None:
+    """One paragraph per fault: where, what is wrong, what the provider says, what repairs it."""
+    for one in violations:
+        console.print(f"[red]✗[/] [bold]{escape(one.path)}[/] {escape(one.message)}", highlight=False)
+        console.print(f"  rule {one.rule}: {escape(one.error)}", style="dim", highlight=False)
+        repair = f"repaired by {one.repair}" if one.repair else "not repaired silently: see the rule"
+        console.print(f"  {repair}", style="dim", highlight=False)
+    if not violations:
+        console.print("[green]✓[/] nothing that this request shows would be refused")
+
+
+def show_edits(console: Console, report: Report) -> None:
+    """One line per edit, with what it cost, then what is still wrong and what was assumed."""
+    for edit in report.edits:
+        cost = f" [yellow](lost: {edit.loss})[/]" if edit.loss else ""
+        console.print(
+            f"[cyan]{edit.by}[/] {escape(edit.what)} [bold]{escape(edit.where)}[/]: "
+            f"{escape(edit.why)} [dim]{edit.rule}[/]{cost}",
+            highlight=False,
+        )
+    for assumption in report.assumed:
+        console.print(f"[yellow]assumed[/] {escape(assumption)}", highlight=False)
+    if report.remaining:
+        show_violations(console, report.remaining)
+    elif not report.edits:
+        console.print("[green]✓[/] nothing had to change")

@@ -1,0 +1,52 @@
+"""The facts of one call that no list of messages shows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+
+from convnorm.errors import PolicyError
+from convnorm.options import Options
+
+
+class Provenance(Options):
+    """Where single messages came from, by their index in the list."""
+
+    edited: frozenset[int] = frozenset()
+    """Messages changed since the model made them: never taken for a copy of anything."""
+    models: dict[int, str] = Field(default_factory=dict)
+    """Which model made a message: two messages of different models are never copies."""
+
+
+class Context(Options):
+    """What is known of this call beside its body; the body wins only where both agree."""
+
+    store: bool | None = None
+    """Whether the server stores what it is sent; unknown when neither body nor context says."""
+    previous_response_id: str | None = None
+    """The stored response this call continues."""
+    conversation: str | None = None
+    """The stored conversation this call continues."""
+    live_calls: frozenset[str] = frozenset()
+    """Ids of calls that are still being answered, for example waiting for an approval."""
+    sources: tuple[str | None, ...] = ()
+    """One label per message: which history source (store, executor, …) it was replayed from."""
+    provenance: Provenance = Provenance()
+    """Where single messages came from."""
+
+    def with_body(self, body: Mapping[str, Any]) -> "Context":
+        """Take over what the request body says; a body that contradicts the context is refused."""
+        facts: dict[str, Any] = {}
+        for key in ("store", "previous_response_id", "conversation"):
+            said, known = body.get(key), getattr(self, key)
+            if isinstance(said, Mapping):  # conversation: {"id": "conv_…"}
+                said = said.get("id")
+            if said is None:
+                continue
+            if known is not None and known != said:
+                raise PolicyError(
+                    f"{key} is {said!r} in the request and {known!r} in the context: "
+                    "leave it out of the context, or make both agree"
+                )
+            facts[key] = said
+        return self.model_copy(update=facts) if facts else self

@@ -1,0 +1,97 @@
+"""What every dialect needs: the shape of its module, and how to refuse what it cannot read."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from convnorm.context import Context
+from convnorm.errors import DialectError
+from convnorm.facts import Fact
+from convnorm.ir import History, Media, Opaque, Text, Turn
+from convnorm.targets import Target
+from convnorm.wire import fields
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What is known of the coming model call: whose rules, and this call's facts."""
+
+    target: Target
+    context: Context
+    key: str
+    """The request key that holds the history, for messages to the user."""
+
+    def where(self, turn: Turn) -> str:
+        """The path of a turn in what the caller passed."""
+        return self.key if turn.at is None else f"{self.key}[{turn.at}]"
+
+
+class Dialect(Protocol):
+    """The names a dialect module has."""
+
+    KEY: str
+    """The request key that holds the history."""
+
+    def detect(self, element: Mapping[str, Any]) -> bool:
+        """Whether `element` can only be of this dialect."""
+
+    def survey(self, elements: Sequence[object], call: Call) -> set[Fact]:
+        """One scan: every fact that could wake a pass. It builds nothing."""
+
+    def decode(self, elements: Sequence[object], request: Mapping[str, Any], call: Call) -> History:
+        """The history behind a wire list."""
+
+    def encode(self, history: History, original: History) -> list[Any]:
+        """The wire list of a history; turns that are still those of `original` as they came."""
+
+
+def read(element: object, position: str) -> Mapping[str, Any]:
+    """The keys of one element, or an error that says where and what it is."""
+    found = fields(element)
+    if found is None:
+        raise DialectError(
+            f"{position} is {_a(element)}, not a message: "
+            "every element must be a dict, another mapping or an SDK object"
+        )
+    return found
+
+
+def _a(element: object) -> str:
+    return "None" if element is None else f"a {type(element).__name__}"
+
+
+def text_id(value: object) -> str | None:
+    """An id as the passes compare it: a string, or None when it is missing or something else."""
+    return value if isinstance(value, str) else None
+
+
+def decode_content(
+    content: object, texts: Mapping[str, str], media: Mapping[str, str]
+) -> tuple[Text | Media | Opaque, ...]:
+    """The items of a message's content: a bare string, or a list of parts by their type."""
+    if isinstance(content, str):
+        return (Text(content),)
+    if not isinstance(content, list | tuple):
+        return () if content is None else (Opaque(content),)
+    items: list[Text | Media | Opaque] = []
+    for part in content:
+        keys = fields(part) or {}
+        kind = keys.get("type")
+        text = keys.get(texts.get(kind, "")) if isinstance(kind, str) else None
+        if isinstance(text, str):
+            items.append(Text(text, "refusal" if kind == "refusal" else "text", raw=part))
+        elif isinstance(kind, str) and kind in media:
+            items.append(Media(media[kind], part))
+        else:
+            items.append(Opaque(part))
+    return tuple(items)
+
+
+def facts_of_turn(at: int, call: Call) -> dict[str, Any]:
+    """What the context knows of the message at index `at`."""
+    context = call.context
+    return {
+        "source": context.sources[at] if at < len(context.sources) else None,
+        "model": context.provenance.models.get(at),
+        "edited": at in context.provenance.edited,
+    }

@@ -1,0 +1,293 @@
+"""OpenAI Chat Completions: `messages`.
+
+A message is a turn. Its content parts, refusal, audio, reasoning and calls are the items; a
+`tool` message is a turn with one result. Nothing is lost on the way in and back: what is not
+known here is opaque, and a message is written by laying what changed over the caller's own keys.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from convnorm.dialects.dialect import Call, decode_content, facts_of_turn, read, text_id
+from convnorm.envelope import is_close
+from convnorm.facts import Fact
+from convnorm.ir import (
+    History,
+    Item,
+    Media,
+    Opaque,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+    same_item,
+)
+from convnorm.wire import fields
+
+KEY = "messages"
+
+ROLES = ("user", "assistant", "system", "developer", "tool", "function")
+PART_TEXT = {"text": "text", "refusal": "refusal"}
+PART_MEDIA = {"image_url": "image", "input_audio": "audio", "file": "file"}
+BODY = {"function": ("function", "arguments"), "custom": ("custom", "input")}
+"""By kind of call: the key of its body, and the key in it that holds the arguments."""
+SPEAKING = ("tool_calls", "function_call", "refusal", "audio")
+"""With one of these an assistant message needs no content."""
+
+
+def detect(element: Mapping[str, Any]) -> bool:
+    """Tool messages, `tool_calls` and chat's own part types are found nowhere else."""
+    if element.get("role") in ("tool", "function") or element.get("tool_calls"):
+        return True
+    if element.get("function_call") and element.get("type") is None:
+        return True
+    return any(part in PART_MEDIA or part == "text" for part in _part_types(element))
+
+
+def _part_types(element: Mapping[str, Any]) -> Iterator[str]:
+    content = element.get("content")
+    for part in content if isinstance(content, list | tuple) else ():
+        kind = (fields(part) or {}).get("type")
+        if isinstance(kind, str):
+            yield kind
+
+
+def survey(elements: Sequence[object], call: Call) -> set[Fact]:  # noqa: ARG001  # as in every dialect
+    """One scan over the messages; see `Fact` for what it looks for."""
+    facts: set[Fact] = set()
+    ids: set[str] = set()
+    call_ids: set[str] = set()
+    waiting: set[str] = set()
+    for at, element in enumerate(elements):
+        message = element if type(element) is dict else read(element, f"{KEY}[{at}]")
+        role = message.get("role")
+        content = message.get("content")
+        if type(content) is not str:
+            if content is None:
+                if not _may_be_null(message):
+                    facts.add(Fact.EMPTY)
+            elif not isinstance(content, list | tuple | str):
+                facts.add(Fact.SHAPE)
+            elif not content and not isinstance(content, str):
+                facts.add(Fact.EMPTY)
+        message_id = message.get("id")
+        if isinstance(message_id, str):
+            if message_id in ids:
+                facts.add(Fact.REPEATED_ID)
+            ids.add(message_id)
+        if role == "tool":
+            call_id = message.get("tool_call_id")
+            if isinstance(call_id, str) and call_id in waiting:
+                waiting.remove(call_id)
+            else:
+                facts.add(Fact.PAIRING)
+            continue
+        if waiting:
+            facts.add(Fact.PAIRING)
+            waiting.clear()
+        calls = message.get("tool_calls")
+        if calls is not None:
+            if role != "assistant" or not isinstance(calls, list | tuple):
+                facts.add(Fact.SHAPE)
+            if not calls:
+                facts.add(Fact.EMPTY)
+            else:
+                _survey_calls(calls, waiting, call_ids, facts)
+        elif role not in ROLES:
+            facts.add(Fact.SHAPE)
+    if waiting:
+        facts.add(Fact.PAIRING)
+    if not elements:
+        facts.add(Fact.SHAPE)
+    return facts
+
+
+def _may_be_null(message: Mapping[str, Any]) -> bool:
+    """Null is how an assistant speaks that only calls tools, and what an old function returned."""
+    role = message.get("role")
+    return role == "function" or (role == "assistant" and any(map(message.get, SPEAKING)))
+
+
+def _survey_calls(calls: object, waiting: set[str], call_ids: set[str], facts: set[Fact]) -> None:
+    for tool_call in calls if isinstance(calls, list | tuple) else ():
+        keys = tool_call if type(tool_call) is dict else fields(tool_call)
+        if keys is None:
+            facts.add(Fact.SHAPE)
+            continue
+        call_id = keys.get("id")
+        if not isinstance(call_id, str) or not call_id:
+            facts.add(Fact.PAIRING)
+            continue
+        if call_id in call_ids:
+            facts.add(Fact.REPEATED_CALL)
+            if call_id in waiting:
+                facts.add(Fact.PAIRING)
+        call_ids.add(call_id)
+        waiting.add(call_id)
+
+
+def decode(elements: Sequence[object], request: Mapping[str, Any], call: Call) -> History:
+    """The history behind `messages`."""
+    turns = (
+        _turn(element, read(element, f"{KEY}[{at}]"), at=at, **facts_of_turn(at, call))
+        for at, element in enumerate(elements)
+    )
+    return History(tuple(turns), request)
+
+
+def _turn(raw: object, message: Mapping[str, Any], **facts: Any) -> Turn:
+    role = message.get("role")
+    return Turn(
+        role=role if isinstance(role, str) else "",
+        items=_items(message),
+        raw=raw,
+        id=text_id(message.get("id")),
+        empties=frozenset(_empties(message)),
+        **facts,
+    )
+
+
+def _items(message: Mapping[str, Any]) -> tuple[Item, ...]:
+    content = message.get("content")
+    match message.get("role"):
+        case "tool":
+            call_id = text_id(message.get("tool_call_id"))
+            return (ToolResult(call_id, content, synthetic=is_close(content, call_id)),)
+        case "function":
+            return (ToolResult(None, content, kind="legacy_function", paired=False),)
+    items: list[Item] = []
+    if isinstance(thought := message.get("reasoning_content"), str):
+        items.append(Reasoning(thought, slot="reasoning_content"))
+    items.extend(decode_content(content, PART_TEXT, PART_MEDIA))
+    if isinstance(refusal := message.get("refusal"), str):
+        items.append(Text(refusal, "refusal", slot="refusal"))
+    if (audio := message.get("audio")) is not None:
+        items.append(Media("audio", audio, slot="audio"))
+    if (old := fields(message.get("function_call"))) is not None:
+        items.append(
+            ToolCall(
+                None,
+                text_id(old.get("name")),
+                old.get("arguments"),
+                kind="legacy_function",
+                answered_by=(),
+                slot="function_call",
+                raw=old,
+            )
+        )
+    calls = message.get("tool_calls")
+    items.extend(_call(raw) for raw in (calls if isinstance(calls, list | tuple) else ()))
+    return tuple(items)
+
+
+def _call(raw: object) -> Item:
+    keys = fields(raw)
+    if keys is None:
+        return Opaque(raw, slot="tool_calls")
+    kind = "custom" if keys.get("type") == "custom" else "function"
+    key, arguments = BODY[kind]
+    body = fields(keys.get(key)) or {}
+    return ToolCall(
+        text_id(keys.get("id")),
+        text_id(body.get("name")),
+        body.get(arguments),
+        kind=kind,
+        slot="tool_calls",
+        raw=raw,
+    )
+
+
+def _empties(message: Mapping[str, Any]) -> Iterator[str]:
+    content = message.get("content")
+    if content is None:
+        if not _may_be_null(message):
+            yield "content"
+    elif isinstance(content, list | tuple) and not content:
+        yield "content_list"
+    calls = message.get("tool_calls")
+    if isinstance(calls, list | tuple) and not calls:
+        yield "tool_calls"
+
+
+def encode(history: History, original: History) -> list[Any]:
+    """The messages of `history`; those of untouched turns are the caller's own."""
+    as_they_came = set(map(id, original.turns))
+    return [turn.raw if id(turn) in as_they_came else _message(turn) for turn in history.turns]
+
+
+def _message(turn: Turn) -> Any:
+    was = {} if turn.raw is None else dict(fields(turn.raw) or {})
+    message = was | {"role": turn.role}
+    if turn.id is None:
+        message.pop("id", None)
+    if len(turn.items) == 1 and isinstance(result := turn.items[0], ToolResult):
+        if result.paired:
+            message |= {"tool_call_id": result.call_id, "content": result.output}
+    else:
+        _lay_items(turn.items, message, was)
+    gone = frozenset(_empties(was)) - turn.empties
+    if "content" in gone or "content_list" in gone:
+        message["content"] = message.get("content") or ""
+    if "tool_calls" in gone:
+        message.pop("tool_calls", None)
+    return turn.raw if message == was and turn.raw is not None else message
+
+
+def _lay_items(items: Sequence[Item], message: dict[str, Any], was: Mapping[str, Any]) -> None:
+    """Write the fields whose items are no longer those that were read from them."""
+    before = _by_slot(_items(was)) if was else {}
+    now = _by_slot(items)
+    for slot in before | now:
+        old, new = before.get(slot, []), now.get(slot, [])
+        if len(old) == len(new) and all(map(same_item, old, new)):
+            continue
+        written = [_written(item) for item in new]
+        if slot in ("content", "tool_calls"):
+            if not written:
+                message.pop(slot, None)
+                if slot == "content":
+                    message["content"] = None
+            elif slot == "content" and len(written) == 1 and isinstance(written[0], str):
+                message[slot] = written[0]
+            else:
+                message[slot] = [_part(part) if slot == "content" else part for part in written]
+        elif written:
+            message[slot] = written[0]
+        else:
+            message.pop(slot, None)
+
+
+def _by_slot(items: Sequence[Item]) -> dict[str, list[Item]]:
+    slots: dict[str, list[Item]] = {}
+    for item in items:
+        slots.setdefault(item.slot, []).append(item)
+    return slots
+
+
+def _part(written: object) -> object:
+    return {"type": "text", "text": written} if isinstance(written, str) else written
+
+
+def _written(item: Item) -> Any:
+    """One item as it stands in its slot; its own wire part, with what is known laid over it."""
+    match item:
+        case Text(raw=None) | Reasoning():
+            return item.text
+        case Text():
+            part = dict(fields(item.raw) or {})
+            return part | {PART_TEXT.get(str(part.get("type")), "text"): item.text}
+        case ToolCall(kind="legacy_function"):
+            return item.raw
+        case ToolCall():
+            keys = dict(fields(item.raw) or {"type": item.kind})
+            name, arguments = (
+                ("custom", "input") if item.kind == "custom" else ("function", "arguments")
+            )
+            body = dict(fields(keys.get(name)) or {})
+            body |= {"name": item.name, arguments: item.arguments}
+            return keys | {"id": item.call_id, name: body}
+        case ToolResult():
+            return item.output
+        case Media() | Opaque():
+            return item.raw

@@ -1,0 +1,355 @@
+"""OpenAI Responses: `input`.
+
+Every input item is a turn: a message with its content parts, a call, an output, a reasoning item,
+or something the server made, which passes whole. `ITEMS` is the whole knowledge of item types; a
+type that is not in it is opaque.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from convnorm.dialects.dialect import Call, decode_content, facts_of_turn, read, text_id
+from convnorm.envelope import is_close
+from convnorm.facts import Fact
+from convnorm.ir import (
+    History,
+    Item,
+    Media,
+    Opaque,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+    same_item,
+)
+from convnorm.wire import fields
+
+KEY = "input"
+
+ROLES = ("user", "assistant", "system", "developer")
+PART_TEXT = {
+    "input_text": "text",
+    "output_text": "text",
+    "text": "text",
+    "summary_text": "text",
+    "reasoning_text": "text",
+    "refusal": "refusal",
+}
+PART_MEDIA = {"input_image": "image", "input_audio": "audio", "input_file": "file"}
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What one item type is."""
+
+    what: Literal["message", "reasoning", "call", "result", "other"]
+    kind: str = ""
+    """The kind of tool, the same word for a call and for what answers it."""
+    paired: bool = False
+    """The API wants a call for the output and an output for the call."""
+    needs_id: bool = True
+    """The item is refused without its id: the server looks it up, or the type says so."""
+    name: str = "name"
+    arguments: str = "arguments"
+    output: str = "output"
+
+
+ITEMS = {
+    "message": Spec("message", needs_id=False),
+    "reasoning": Spec("reasoning", needs_id=False),
+    "function_call": Spec("call", "function", paired=True, needs_id=False),
+    "function_call_output": Spec("result", "function", paired=True, needs_id=False),
+    "custom_tool_call": Spec("call", "custom", paired=True, needs_id=False, arguments="input"),
+    "custom_tool_call_output": Spec("result", "custom", paired=True, needs_id=False),
+    "shell_call": Spec("call", "shell", paired=True, needs_id=False, arguments="action"),
+    "shell_call_output": Spec("result", "shell", paired=True, needs_id=False),
+    "apply_patch_call": Spec(
+        "call", "apply_patch", paired=True, needs_id=False, arguments="operation"
+    ),
+    "apply_patch_call_output": Spec("result", "apply_patch", paired=True, needs_id=False),
+    "computer_call": Spec("call", "computer", paired=True, arguments="action"),
+    "computer_call_output": Spec("result", "computer", paired=True, needs_id=False),
+    "local_shell_call": Spec("call", "local_shell", paired=True, arguments="action"),
+    "local_shell_call_output": Spec("result", "local_shell", paired=True),
+    "tool_search_call": Spec("call", "tool_search"),
+    "tool_search_output": Spec("result", "tool_search", output="tools"),
+    "program": Spec("call", "program", arguments="code"),
+    "program_output": Spec("result", "program", output="result"),
+    "mcp_approval_request": Spec("call", "mcp_approval"),
+    "mcp_approval_response": Spec("result", "mcp_approval", output="approve"),
+    "mcp_call": Spec("call", "mcp"),
+    "mcp_list_tools": Spec("call", "mcp_list_tools"),
+    "web_search_call": Spec("call", "web_search", arguments="action"),
+    "file_search_call": Spec("call", "file_search", arguments="queries"),
+    "code_interpreter_call": Spec("call", "code_interpreter", arguments="code"),
+    "image_generation_call": Spec("call", "image_generation", arguments="revised_prompt"),
+    "compaction": Spec("other"),
+    "compaction_trigger": Spec("other"),
+    "additional_tools": Spec("other"),
+    "configuration_update": Spec("other"),
+    "item_reference": Spec("other"),
+}
+MESSAGE = ITEMS["message"]
+UNKNOWN = Spec("other")
+
+ANSWERED_BY = {"local_shell": ("function", "local_shell")}
+"""Kinds of call that an output of another kind answers too."""
+
+OUTPUT_TYPE = {spec.kind: name for name, spec in ITEMS.items() if spec.what == "result"}
+
+
+def _spec(item: Mapping[str, Any]) -> Spec:
+    kind = item.get("type")
+    if kind is None and "role" not in item and "id" in item:
+        return ITEMS["item_reference"]
+    if kind is None:
+        return MESSAGE
+    return ITEMS.get(kind, UNKNOWN) if isinstance(kind, str) else UNKNOWN
+
+
+def detect(element: Mapping[str, Any]) -> bool:
+    """Typed items and `input_*` / `output_text` parts are found nowhere else."""
+    if isinstance(kind := element.get("type"), str) and kind in ITEMS:
+        return True
+    content = element.get("content")
+    for part in content if isinstance(content, list | tuple) else ():
+        kind = (fields(part) or {}).get("type")
+        if isinstance(kind, str) and (kind == "output_text" or kind.startswith("input_")):
+            return kind != "input_audio"  # chat has a part of that name too
+    return False
+
+
+def survey(elements: Sequence[object], call: Call) -> set[Fact]:
+    """One scan over the input items; see `Fact` for what it looks for."""
+    context = call.context
+    unstored = context.store is False
+    linked = context.previous_response_id is not None or context.conversation is not None
+    facts: set[Fact] = set()
+    ids: set[str] = set()
+    call_ids: set[str] = set()
+    waiting: dict[str, str] = {}
+    for at, element in enumerate(elements):
+        item = element if type(element) is dict else read(element, f"{KEY}[{at}]")
+        spec = _spec(item)
+        item_id = item.get("id")
+        if item_id is not None and isinstance(item_id, str):
+            if item_id in ids:
+                facts.add(Fact.REPEATED_ID)
+            ids.add(item_id)
+            if unstored and not spec.needs_id:
+                facts.add(Fact.UNSTORED)
+        if spec.what == "message":
+            if item.get("role") not in ROLES:
+                facts.add(Fact.SHAPE)
+            if item.get("content") is None:
+                facts.add(Fact.EMPTY)
+        elif spec.paired:
+            call_id = _call_id(item, spec)
+            if spec.what == "result":
+                if spec.output == "output" and item.get("output") is None:
+                    facts.add(Fact.EMPTY)
+                if call_id is None and _stands_alone(item):
+                    continue
+                kind = waiting.pop(call_id or "", None)
+                if kind is None:
+                    if not (linked and call_id) or call_id in call_ids:
+                        facts.add(Fact.PAIRING)
+                elif spec.kind not in ANSWERED_BY.get(kind, (kind,)):
+                    facts.add(Fact.PAIRING)
+            elif not call_id:
+                facts.add(Fact.PAIRING)
+            else:
+                if call_id in call_ids:
+                    facts |= {Fact.REPEATED_CALL, Fact.PAIRING}
+                call_ids.add(call_id)
+                waiting[call_id] = spec.kind
+    if waiting:
+        facts.add(Fact.PAIRING)
+    if not elements:
+        facts.add(Fact.SHAPE)
+    return facts
+
+
+def _call_id(item: Mapping[str, Any], spec: Spec) -> str | None:
+    """The id that joins a call and its output; a local shell output has it as its own id."""
+    call_id = item.get("call_id")
+    if call_id is None and spec.kind == "local_shell" and spec.what == "result":
+        call_id = item.get("id")
+    return text_id(call_id)
+
+
+def _stands_alone(item: Mapping[str, Any]) -> bool:
+    """A function output may name its tool instead of a call (openai 3.x)."""
+    return isinstance(item.get("name"), str) and item.get("type") == "function_call_output"
+
+
+def decode(elements: Sequence[object], request: Mapping[str, Any], call: Call) -> History:
+    """The history behind `input`."""
+    turns = (
+        _turn(element, read(element, f"{KEY}[{at}]"), at=at, **facts_of_turn(at, call))
+        for at, element in enumerate(elements)
+    )
+    return History(tuple(turns), request)
+
+
+def _turn(raw: object, item: Mapping[str, Any], **facts: Any) -> Turn:
+    spec = _spec(item)
+    return Turn(
+        role=_role(item, spec),
+        items=_items(raw, item, spec),
+        raw=raw,
+        id=text_id(item.get("id")),
+        needs_id=spec.needs_id,
+        empties=frozenset(_empties(item, spec)),
+        **facts,
+    )
+
+
+def _role(item: Mapping[str, Any], spec: Spec) -> str:
+    if spec.what == "message":
+        return text_id(item.get("role")) or ""
+    return {"call": "assistant", "reasoning": "assistant", "result": "tool"}.get(spec.what, "")
+
+
+def _items(raw: object, item: Mapping[str, Any], spec: Spec) -> tuple[Item, ...]:
+    match spec.what:
+        case "message":
+            return decode_content(item.get("content"), PART_TEXT, PART_MEDIA)
+        case "reasoning":
+            parts = (
+                part
+                for key in ("summary", "content")
+                for part in decode_content(item.get(key), PART_TEXT, PART_MEDIA)
+            )
+            text = "\n".join(part.text for part in parts if isinstance(part, Text))
+            return (Reasoning(text, proof=text_id(item.get("encrypted_content")), raw=raw),)
+        case "call":
+            call_id, name = _call_id(item, spec), text_id(item.get(spec.name))
+            return (
+                ToolCall(
+                    call_id,
+                    name,
+                    item.get(spec.arguments),
+                    kind=spec.kind,
+                    answered_by=ANSWERED_BY.get(spec.kind, (spec.kind,)) if spec.paired else (),
+                    closable=spec.kind != "computer",  # its result is a screenshot
+                    raw=raw,
+                ),
+            )
+        case "result":
+            call_id, output = _call_id(item, spec), item.get(spec.output)
+            return (
+                ToolResult(
+                    call_id,
+                    output,
+                    kind=spec.kind,
+                    paired=spec.paired and not (call_id is None and _stands_alone(item)),
+                    synthetic=is_close(_said(output), call_id),
+                    raw=raw,
+                ),
+            )
+    return (Opaque(raw, refers=spec is ITEMS["item_reference"]),)
+
+
+def _said(output: object) -> object:
+    """The text of an output; of a shell output, what its only chunk wrote to stderr."""
+    if isinstance(output, list | tuple) and len(output) == 1:
+        return (fields(output[0]) or {}).get("stderr")
+    return output
+
+
+def _empties(item: Mapping[str, Any], spec: Spec) -> Iterator[str]:
+    if spec.what == "message" and item.get("content") is None:
+        yield "content"
+    # A patch may be answered by its status alone.
+    said = spec.paired and spec.kind in ("function", "custom") and spec.what == "result"
+    if said and item.get("output") is None:
+        yield "output"
+
+
+def encode(history: History, original: History) -> list[Any]:
+    """The input items of `history`; those of untouched turns are the caller's own."""
+    as_they_came = set(map(id, original.turns))
+    return [turn.raw if id(turn) in as_they_came else _element(turn) for turn in history.turns]
+
+
+def _element(turn: Turn) -> Any:
+    if turn.raw is None:
+        return _new(turn)
+    was = dict(fields(turn.raw) or {})
+    spec = _spec(was)
+    item = dict(was)
+    match turn.items:
+        case (ToolCall() as call,) if spec.paired:
+            if call.call_id != _call_id(was, spec):
+                item["call_id"] = call.call_id
+        case (ToolResult() as result,) if spec.paired:
+            if result.kind != spec.kind:
+                item |= {"type": OUTPUT_TYPE[result.kind], "call_id": result.call_id}
+            elif result.call_id != _call_id(was, spec):
+                item["call_id" if "call_id" in was or spec.kind != "local_shell" else "id"] = (
+                    result.call_id
+                )
+            if "output" in _gone(was, spec, turn):
+                item["output"] = ""
+        case items if spec.what == "message":
+            before = _items(turn.raw, was, spec)
+            if len(items) != len(before) or not all(map(same_item, items, before)):
+                item["content"] = _content(items, turn.role)
+            if "content" in _gone(was, spec, turn):
+                item["content"] = ""
+    if turn.id is None:
+        item.pop("id", None)
+    return item
+
+
+def _gone(was: Mapping[str, Any], spec: Spec, turn: Turn) -> frozenset[str]:
+    return frozenset(_empties(was, spec)) - turn.empties
+
+
+def _content(items: Sequence[Item], role: str) -> object:
+    parts: list[Any] = []
+    for item in items:
+        match item:
+            case Text(raw=None):
+                parts.append({"type": f"{_way(role)}_text", "text": item.text})
+            case Text():
+                part = dict(fields(item.raw) or {})
+                parts.append(part | {PART_TEXT[str(part.get("type"))]: item.text})
+            case Media() | Opaque():
+                parts.append(item.raw)
+    if len(parts) == 1 and isinstance(items[0], Text) and items[0].raw is None:
+        return items[0].text
+    return parts
+
+
+def _way(role: str) -> str:
+    return "output" if role == "assistant" else "input"
+
+
+def _new(turn: Turn) -> dict[str, Any]:
+    """A turn that convnorm made: a message, or a result that closes a call."""
+    match turn.items:
+        case (ToolResult() as result,):
+            return _closing(result)
+        case items:
+            return {"type": "message", "role": turn.role, "content": _content(items, turn.role)}
+
+
+def _closing(result: ToolResult) -> dict[str, Any]:
+    """An invented output, in the shape its kind of call wants, with the text where it is read."""
+    text = result.output
+    shape: dict[str, Any] = {"type": OUTPUT_TYPE[result.kind], "call_id": result.call_id}
+    match result.kind:
+        case "shell":
+            # Of the two outcomes the API knows, this is the one that claims no exit code.
+            chunk = {"stdout": "", "stderr": text, "outcome": {"type": "timeout"}}
+            shape["output"] = [chunk]
+        case "apply_patch":
+            shape |= {"status": "failed", "output": text}
+        case _:
+            shape["output"] = text
+    caller = (fields(result.closes.raw) or {}).get("caller") if result.closes else None
+    return shape if caller is None else shape | {"caller": caller}

@@ -1,0 +1,15 @@
+"""What a dialect's survey can say about a history without building anything."""
+
+from enum import StrEnum
+
+
+class Fact(StrEnum):
+    """A reason to wake a pass. A survey may name one too many, never one too few."""
+
+    PAIRING = "calls and results do not match one to one, in order and in place"
+    REPEATED_CALL = "a call id is used by more than one call"
+    REPEATED_ID = "a message or item id occurs twice"
+    UNSTORED = "items name ids of a server that stores nothing"
+    EMPTY = "a message has an empty content or an empty list of calls"
+    SOURCES = "the messages are labelled with the source they came from"
+    SHAPE = "something has a shape that no pass repairs"

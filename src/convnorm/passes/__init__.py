@@ -1,0 +1,50 @@
+"""The passes, in the one order that works, and where other packages' passes come from."""
+
+from collections.abc import Iterable
+from importlib.metadata import entry_points
+from typing import Any
+
+from convnorm.dialects.dialect import Call
+from convnorm.edits import Assumed, Edit
+from convnorm.ir import History
+from convnorm.passes.arbitrate_sources import ArbitrateSources
+from convnorm.passes.dedupe import Dedupe
+from convnorm.passes.drop_empty import DropEmpty
+from convnorm.passes.repair_tool_pairs import RepairToolPairs
+from convnorm.passes.strip_ids import StripIds
+
+ORDER = (
+    # Labels tell best what is a copy, so they speak before anything is judged by ids.
+    ArbitrateSources,
+    # Copies go while their ids still prove that they are copies.
+    Dedupe,
+    # Ids go once nothing needs them as evidence.
+    StripIds,
+    # Pairs are mended on what is really going to be sent.
+    RepairToolPairs,
+    # Only now is it known which turns have nothing left to say.
+    DropEmpty,
+)
+BUILTIN = {pass_.model_fields["name"].default: pass_ for pass_ in ORDER}
+"""The passes by policy key, in order."""
+
+GROUP = "convnorm.passes"
+"""The entry point group in which other packages offer passes by name."""
+
+
+def run_pass(pass_: Any, history: History, call: Call) -> Iterable[Edit | Assumed]:
+    """What a pass, built in or not, asks for."""
+    found: Iterable[Edit | Assumed] = pass_(history, call)
+    return found
+
+
+def third_party(name: str) -> Any:
+    """The pass another package offers under `name`, or None."""
+    for found in entry_points(group=GROUP, name=name):
+        return found.load()
+    return None
+
+
+def third_party_names() -> list[str]:
+    """The names other packages offer."""
+    return sorted(entry_points(group=GROUP).names)

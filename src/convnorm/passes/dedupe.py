@@ -1,0 +1,266 @@
+"""The pass `dedupe`."""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import ClassVar, Literal, NamedTuple
+
+from convnorm.dialects.dialect import Call
+from convnorm.edits import Drop, Edit, Loss, SetTurn
+from convnorm.facts import Fact
+from convnorm.groups import dangling, group_of, is_reasoning
+from convnorm.ir import History, Opaque, Reasoning, ToolCall, ToolResult, Turn, same_item, same_turn
+from convnorm.options import Options
+from convnorm.targets import Fault
+
+COUNTER = re.compile(r"\D*\d{0,4}")
+"""An id that anyone can mint again: a word and a small number, like call_0, c1 or edit:22."""
+
+
+class Dedupe(Options):
+    """Take out what is in the history twice, where ids prove that it is the same thing.
+
+    ## Why
+    Resumed runs and merged histories replay items, and providers refuse them: "Duplicate item
+    found with id fc_xxx. Remove duplicate items from your input and try again.", "duplicate
+    tool_call_id". Where they do not, the model reads the conversation twice.
+
+    ## Example
+    ```json
+    {"input": [
+      {"role": "user", "content": "balance?"},
+      {"type": "function_call", "id": "fc_68af01", "call_id": "call_Zx81kQ",
+       "name": "balance", "arguments": "{}"},
+      {"type": "function_call_output", "call_id": "call_Zx81kQ", "output": "10 EUR"},
+      {"role": "user", "content": "balance?"},
+      {"type": "function_call", "id": "fc_68af01", "call_id": "call_Zx81kQ",
+       "name": "balance", "arguments": "{}"},
+      {"type": "function_call_output", "call_id": "call_Zx81kQ", "output": "10 EUR"},
+      {"role": "user", "content": "thanks"}]}
+    ```
+    becomes
+    ```json
+    {"input": [
+      {"role": "user", "content": "balance?"},
+      {"type": "function_call", "id": "fc_68af01", "call_id": "call_Zx81kQ",
+       "name": "balance", "arguments": "{}"},
+      {"type": "function_call_output", "call_id": "call_Zx81kQ", "output": "10 EUR"},
+      {"role": "user", "content": "thanks"}]}
+    ```
+
+    ## Safety
+    Equal content alone proves nothing: "yes" said twice stays. Evidence is an item or message id,
+    or a call with its results. A complete exchange that is repeated is a replay only if its ids
+    cannot be minted twice; `call_0` can. A repeated call of which the first copy has no result is a
+    replay. Messages without ids go only between two messages that are proved, or when a whole block
+    is doubled. Different content under one id is no copy: both stay, and the later one loses the
+    id (an item that cannot be sent without its id goes, with the loss named).
+    """
+
+    name: Literal["dedupe"] = "dedupe"
+
+    wakes_on: ClassVar[frozenset[Fact]] = frozenset({Fact.REPEATED_CALL, Fact.REPEATED_ID})
+
+    def __call__(self, history: History, call: Call) -> Iterator[Edit]:
+        """Ask for the edits this history needs."""
+        yield from _Search(history, call).edits()
+
+
+class Evidence(NamedTuple):
+    """What proves that two turns are one: an id of their own, or a call with its id."""
+
+    by: Literal["id", "call"]
+    value: str
+
+
+class _Search:
+    def __init__(self, history: History, call: Call) -> None:
+        self.turns, self.rules = history.turns, call.target.rules
+        self.unique = call.target.unique_call_ids
+        self.gone: dict[int, Drop] = {}
+        self.hole = range(0)
+        """The last stretch of whole copies that were dropped: what stands around it is adjacent."""
+        self.calls: dict[str, list[int]] = {}
+        self.results: dict[str, list[int]] = {}
+        """By call id: the turns that hold a call, or a result for it."""
+        for place, item in history.items:
+            if isinstance(item, ToolCall | ToolResult) and item.call_id:
+                turns = self.calls if isinstance(item, ToolCall) else self.results
+                turns.setdefault(item.call_id, []).append(place.turn)
+
+    def edits(self) -> Iterator[Edit]:
+        yield from self._copies_in_a_batch()
+        self._replays()
+        for at in dangling(self.turns, self.gone):
+            self._drop(at, self.rules[Fault.REPLAY], "it led an item that goes", Loss.REASONING)
+        renamed = list(self._same_id())
+        yield from self.gone.values()
+        yield from renamed
+
+    def _drop(self, at: int, rule: str, why: str, loss: Loss | None = None) -> None:
+        self.gone.setdefault(at, Drop(at, rule=rule, why=why, loss=loss))
+
+    # One call twice in one message.
+
+    def _copies_in_a_batch(self) -> Iterator[Edit]:
+        rule = self.rules[Fault.REUSED_CALL_ID]
+        for at, turn in enumerate(self.turns):
+            calls: dict[str, list[int]] = {}
+            for i, item in enumerate(turn.items):
+                if isinstance(item, ToolCall) and item.answered_by and item.call_id:
+                    calls.setdefault(item.call_id, []).append(i)
+            for call_id, places in calls.items():
+                if len(places) < 2:
+                    continue
+                for i in places[max(len(self._results_of(call_id, at)), 1) :]:
+                    if same_item(turn.items[i], turn.items[places[0]]):
+                        yield Drop(at, i, rule=rule, why=f"call {call_id} is in the message twice")
+
+    # Runs of turns that were replayed.
+
+    def _replays(self) -> None:
+        latest: dict[Evidence, int] = {}
+        end = 0
+        for at, turn in enumerate(self.turns):
+            if at < end:
+                continue
+            firsts = {latest[key]: key for key in _evidence(turn) if key in latest}
+            for first, evidence in firsts.items():
+                if first not in self.gone and self._is_replay(first, at, evidence):
+                    end = self._drop_run(first, at, evidence, floor=end)
+                    break
+            for index in range(at, max(end, at + 1)):
+                if index not in self.gone:
+                    latest.update(dict.fromkeys(_evidence(self.turns[index]), index))
+
+    def _is_replay(self, first: int, again: int, evidence: Evidence) -> bool:
+        if not same_turn(self.turns[first], self.turns[again]):
+            return False
+        if evidence.by == "id" and not COUNTER.fullmatch(evidence.value):
+            return True
+        return self._is_repeated_exchange(first, again)
+
+    def _is_repeated_exchange(self, first: int, again: int) -> bool:
+        ids = [key.value for key in _evidence(self.turns[first]) if key.by == "call"]
+        before = [self._results_of(call_id, first) for call_id in ids]
+        after = [self._results_of(call_id, again) for call_id in ids]
+        if any(after) and not any(before):
+            # Unless the two were called in parallel, and each has its result.
+            parallel = all(_calls(turn) for turn in self.turns[first + 1 : again])
+            return not (parallel and all(len(results) > 1 for results in after))
+        if not ids or any(map(COUNTER.fullmatch, ids)):
+            return False
+        return all(
+            same_turn(self.turns[one[0]], self.turns[two[0]])
+            for one, two in zip(before, after, strict=True)
+            if one and two  # else one copy lacks its result
+        )
+
+    def _results_of(self, call_id: str, at: int) -> list[int]:
+        """The turns with a result for the call in turn `at`: those before its id is used again."""
+        calls, results = self.calls[call_id], self.results.get(call_id, [])
+        later = bisect_right(calls, at)
+        end = bisect_left(results, calls[later]) if later < len(calls) else len(results)
+        return results[bisect_right(results, at) : end]
+
+    def _drop_run(self, first: int, again: int, evidence: Evidence, floor: int) -> int:
+        """Drop one copy of the run around the two turns; returns where the second copy ends."""
+        turns = self.turns
+        back = 0
+        while (
+            first - back > 0
+            and again - back - 1 > max(first, floor - 1)
+            and first - back - 1 not in self.gone
+            and same_turn(turns[first - back - 1], turns[again - back - 1])
+        ):
+            back += 1
+        ahead = 0
+        while (
+            first + ahead + 1 < again - back
+            and again + ahead + 1 < len(turns)
+            and first + ahead + 1 not in self.gone
+            and same_turn(turns[first + ahead + 1], turns[again + ahead + 1])
+        ):
+            ahead += 1
+        run = range(-back, ahead + 1)
+        between = range(first + ahead + 1, again - back)
+        whole = not between or (between[0] in self.hole and between[-1] in self.hole)
+        if not whole:  # only what is proved, and what it encloses
+            proved = [offset for offset in run if _is_proof(turns[again + offset])]
+            run = range(proved[0], proved[-1] + 1)
+        unanswered = any(_calls(turns[first])) and not any(
+            self._results_of(key.value, first)
+            for key in _evidence(turns[first])
+            if key.by == "call"
+        )
+        copy, kept = (first, again) if unanswered else (again, first)
+        fault = Fault.ID_TWICE if evidence.by == "id" else Fault.REUSED_CALL_ID
+        rule = self.rules.get(fault) if evidence.by == "id" or self.unique == "history" else None
+        for offset in run:
+            at = turns[kept + offset].at
+            self._drop(copy + offset, rule or self.rules[Fault.REPLAY], f"it repeats message {at}")
+        if whole and copy == again:
+            joins = self.hole and self.hole.stop == again - back
+            self.hole = range(self.hole.start if joins else again - back, again + ahead + 1)
+        return again + ahead + 1
+
+    # Ids that are left twice.
+
+    def _same_id(self) -> Iterator[Edit]:
+        rule = self.rules.get(Fault.ID_TWICE)
+        if rule is None:
+            return
+        named: dict[str, int] = {}
+        nameless: set[int] = set()
+        for at, turn in enumerate(self.turns):
+            if turn.id is None or at in self.gone:
+                continue
+            first = named.setdefault(turn.id, at)
+            if first == at:
+                continue
+            why = f"the id {turn.id} is used before"
+            if _refers(turn):
+                self._drop(at, rule, f"{turn.id} is in the history already")
+            elif _refers(self.turns[first]):
+                self._drop(first, rule, f"{turn.id} is in the history itself")
+                named[turn.id] = at
+            elif turn.needs_id:
+                self._drop(at, rule, why, Loss.COPY)
+            else:
+                nameless.update(group_of(self.turns, at))
+        for at in sorted(nameless - self.gone.keys()):
+            turn = self.turns[at]
+            if turn.id is None or turn.needs_id:
+                continue
+            why = f"the id {turn.id}, or that of its group, is used before"
+            if is_reasoning(turn) and not any(
+                isinstance(item, Reasoning) and item.proof for item in turn.items
+            ):
+                self._drop(at, rule, why, Loss.REASONING)
+            else:
+                yield SetTurn(at, {"id": None}, rule=rule, why=why, loss=Loss.ID)
+
+
+def _evidence(turn: Turn) -> Iterator[Evidence]:
+    if turn.id is not None and not _refers(turn):
+        yield Evidence("id", turn.id)
+    for call_id in _calls(turn):
+        yield Evidence("call", call_id)
+
+
+def _calls(turn: Turn) -> list[str]:
+    return [
+        item.call_id
+        for item in turn.items
+        if isinstance(item, ToolCall) and item.answered_by and item.call_id
+    ]
+
+
+def _is_proof(turn: Turn) -> bool:
+    return turn.id is not None or any(
+        isinstance(item, ToolCall | ToolResult) for item in turn.items
+    )
+
+
+def _refers(turn: Turn) -> bool:
+    return any(isinstance(item, Opaque) and item.refers for item in turn.items)

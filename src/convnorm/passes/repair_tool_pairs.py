@@ -1,0 +1,344 @@
+"""The pass `repair_tool_pairs`."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+from convnorm import envelope
+from convnorm.dialects.dialect import Call
+from convnorm.edits import Drop, Edit, Insert, Loss, Move, Replace
+from convnorm.errors import NotReadyError, UnrepairableError
+from convnorm.facts import Fact
+from convnorm.groups import dangling
+from convnorm.ir import History, Item, Media, Opaque, Place, Text, ToolCall, ToolResult, Turn, same
+from convnorm.options import Options
+from convnorm.pairing import Pair, pair_up
+from convnorm.targets import Fault
+from convnorm.wire import fields, text_of
+
+
+class RepairToolPairs(Options):
+    """Give every tool call exactly one result, and every result its call.
+
+    ## Why
+    Trimming, crashes, approvals and replays separate calls from their results, and providers refuse
+    both halves: "An assistant message with 'tool_calls' must be followed by tool messages
+    responding to each 'tool_call_id'.", "No tool output found for function call call_x.",
+    "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+    "No tool call found for function call output with call_id call_x."
+
+    ## Example
+    ```json
+    {"messages": [
+      {"role": "assistant", "content": null, "tool_calls": [
+        {"id": "call_9a", "type": "function", "function": {"name": "scan", "arguments": "{}"}},
+        {"id": "call_9b", "type": "function", "function": {"name": "ping", "arguments": "{}"}}]},
+      {"role": "user", "content": "and?"},
+      {"role": "tool", "tool_call_id": "call_9a", "content": "clean"}]}
+    ```
+    becomes
+    ```json
+    {"messages": [
+      {"role": "assistant", "content": null, "tool_calls": [
+        {"id": "call_9a", "type": "function", "function": {"name": "scan", "arguments": "{}"}},
+        {"id": "call_9b", "type": "function", "function": {"name": "ping", "arguments": "{}"}}]},
+      {"role": "tool", "tool_call_id": "call_9a", "content": "clean"},
+      {"role": "tool", "tool_call_id": "call_9b", "content":
+       "[convnorm:no-result 5553e945a597] No result was recorded for this call. [/convnorm]"},
+      {"role": "user", "content": "and?"}]}
+    ```
+
+    ## Safety
+    Pairs by occurrence, so a reused id answers the right call. A real result is moved to its call,
+    never replaced. A missing one is closed with a marked text that claims neither success nor
+    failure; when the real one arrives, it wins. A result whose call is nowhere becomes a user turn
+    that quotes it as data, behind a delimiter it cannot break out of. A second, different result of
+    one call is quoted in the same way; an equal one goes. Reused and missing call ids are renamed
+    on both sides, for the later occurrence only. Calls that the server runs itself are left alone,
+    and so are outputs whose call may be on the server (`previous_response_id`, `conversation`,
+    item references). A call in `Context.live_calls` that nothing follows raises `NotReadyError`; a
+    computer call without its screenshot raises `UnrepairableError`, since none can be invented.
+    """
+
+    name: Literal["repair_tool_pairs"] = "repair_tool_pairs"
+    missing: Literal["close", "drop"] = "close"
+    """An unanswered call: `close` it with a marked text, or `drop` it (the call is lost)."""
+    orphans: Literal["text", "drop", "raise"] = "text"
+    """A result without a call: quote it as `text`, `drop` it (the result is lost), or `raise`."""
+    duplicates: Literal["first", "last"] = "first"
+    """Which of several real results answers a call; a marked text never beats a real one."""
+    interrupted: str = "No result was recorded for this call."
+    """What stands in for a missing result."""
+    side_effecting: frozenset[str] = frozenset()
+    """Names of tools that change something outside."""
+    effect_unknown: str = (
+        "No result was recorded for this call. It is unknown whether it took effect: "
+        "check the state before trying again."
+    )
+    """What stands in for a missing result of a side-effecting tool."""
+    malformed: str = "The arguments of this call are not valid JSON, and no result was recorded."
+    """What stands in for a missing result when the call itself was cut off."""
+    pending: str = "This call is still waiting for its result."
+    """What stands in for the result of a live call that the conversation has gone past."""
+
+    wakes_on: ClassVar[frozenset[Fact]] = frozenset({Fact.PAIRING})
+
+    def __call__(self, history: History, call: Call) -> Iterator[Edit]:
+        """Ask for the edits this history needs."""
+        yield from _Repair(self, history, call).edits()
+
+
+class _Repair:
+    """One run: the pairing, and what becomes of each turn that holds a result."""
+
+    def __init__(self, options: RepairToolPairs, history: History, call: Call) -> None:
+        self.options, self.turns, self.call = options, history.turns, call
+        self.target, self.rules = call.target, call.target.rules
+        self.found = pair_up(history, batch_is_turn=self.target.adjacent_results)
+        self.names = _Names(per_turn=self.target.unique_call_ids == "turn")
+        self.leaving: set[int] = set()
+        """Turns with a result that do not stay where they are."""
+        self.dropped_calls: set[Place] = set()
+        self.refers = any(isinstance(item, Opaque) and item.refers for _, item in history.items)
+        """Some items are only referred to: a call may be among them."""
+        self.last_word = max(
+            (at for at, turn in enumerate(self.turns) if turn.role != "tool"), default=-1
+        )
+        """The last turn that is no result."""
+
+    def edits(self) -> Iterator[Edit]:
+        yield from self._settle_extras()
+        yield from self._settle_orphans()
+        answers = {pair.result.turn: pair.place.turn for pair in self.found.pairs if pair.result}
+        blocks: dict[int, tuple[int, int]] = {}
+        for pair in self.found.pairs:
+            at = pair.place.turn
+            if at not in blocks:
+                blocks[at] = (self._block_end(at, answers), at)
+            end, behind = blocks[at]
+            call_id = self.names.settle(at, pair)
+            yield from self._name_call(pair, call_id)
+            if pair.result is None:
+                yield from self._close(pair, call_id, behind)
+                continue
+            yield from self._name_result(pair, call_id)
+            where = pair.result.turn
+            if self.target.adjacent_results and at < where <= end:
+                blocks[at] = (end, max(behind, where))
+            elif self.target.adjacent_results or where < at:
+                yield Move(
+                    where,
+                    behind,
+                    rule=self.rules[Fault.DISPLACED],
+                    why=f"the result of {call_id} belongs behind its call",
+                )
+        yield from self._drop_leads()
+
+    def _block_end(self, at: int, answers: dict[int, int]) -> int:
+        """The last turn of the block of results that stands behind turn `at` and may stay there."""
+        end = at
+        for turn in range(at + 1, len(self.turns)):
+            if turn in self.leaving or (turn in answers and answers[turn] != at):
+                continue  # it goes elsewhere: what follows it closes up
+            if answers.get(turn) != at:
+                break
+            end = turn
+        return end
+
+    def _result(self, place: Place) -> ToolResult:
+        result = self.turns[place.turn].items[place.item]
+        assert isinstance(result, ToolResult)
+        return result
+
+    def _settle_extras(self) -> Iterator[Edit]:
+        """Choose the one result of each call; the others go if they add nothing."""
+        rule = self.rules[Fault.SECOND_RESULT]
+        for pair in self.found.pairs:
+            for place in pair.extra:
+                assert pair.result is not None
+                kept, other = pair.result, place
+                synthetic = self._result(kept).synthetic, self._result(other).synthetic
+                if synthetic == (True, False) or (
+                    synthetic == (False, False) and self.options.duplicates == "last"
+                ):
+                    kept, other = other, kept
+                pair.result = kept
+                loser = self._result(other)
+                if loser.synthetic or same(loser.output, self._result(kept).output):
+                    self.leaving.add(other.turn)
+                    yield Drop(other.turn, rule=rule, why=f"{loser.call_id} has a result already")
+                else:
+                    yield from self._quote(
+                        other,
+                        rule,
+                        f"a second, different result of {loser.call_id}",
+                        pair.call.name,
+                    )
+
+    def _settle_orphans(self) -> Iterator[Edit]:
+        context = self.call.context
+        linked = context.previous_response_id or context.conversation or self.refers
+        for place in self.found.orphans:
+            result = self._result(place)
+            if result.call_id and linked:
+                continue  # its call may be on the server
+            fault = Fault.ORPHAN if result.call_id else Fault.RESULT_ID_MISSING
+            why = f"no call before it has the id {result.call_id!r}"
+            if result.synthetic:
+                self.leaving.add(place.turn)
+                yield Drop(place.turn, rule=self.rules[fault], why=why)
+            else:
+                yield from self._quote(place, self.rules[fault], why, None)
+
+    def _quote(self, place: Place, rule: str, why: str, name: str | None) -> Iterator[Edit]:
+        turn, result = self.turns[place.turn], self._result(place)
+        match self.options.orphans:
+            case "raise":
+                raise UnrepairableError(
+                    rule, self.call.where(turn), f"{why}: restore its call, or set orphans to text"
+                )
+            case "drop":
+                self.leaving.add(place.turn)
+                yield Drop(place.turn, rule=rule, why=why, loss=Loss.RESULT)
+            case "text":
+                text = envelope.quote(text_of(result.output), call_id=result.call_id, name=name)
+                items: tuple[Item, ...] = (Text(text), *_media(result.output))
+                new = Turn("user", items, at=turn.at, source=turn.source)
+                yield Replace(place.turn, new, rule=rule, why=f"{why}: quoted as data")
+
+    def _name_call(self, pair: Pair, call_id: str) -> Iterator[Edit]:
+        if call_id != pair.call.call_id:
+            yield Replace(
+                pair.place.turn,
+                replace(pair.call, call_id=call_id),
+                pair.place.item,
+                rule=self.rules[_name_fault(pair.call.call_id)],
+                why=f"{pair.call.call_id!r} does not name one call: it is {call_id} here",
+                loss=Loss.ID if pair.call.call_id else None,
+            )
+
+    def _name_result(self, pair: Pair, call_id: str) -> Iterator[Edit]:
+        assert pair.result is not None
+        result = self._result(pair.result)
+        kinds = pair.call.answered_by
+        kind = result.kind if result.kind in kinds else kinds[0]
+        if result.call_id == call_id and result.kind == kind:
+            return
+        if result.kind != kind:
+            fault, why = Fault.UNANSWERED, f"{call_id} is answered as {result.kind}, not as {kind}"
+        elif pair.call.call_id == call_id:
+            fault, why = Fault.RESULT_ID_MISSING, f"{call_id} is the one call it can answer"
+        else:
+            fault, why = _name_fault(pair.call.call_id), f"its call is {call_id} here"
+        yield Replace(
+            pair.result.turn,
+            replace(result, call_id=call_id, kind=kind),
+            pair.result.item,
+            rule=self.rules[fault],
+            why=why,
+        )
+
+    def _close(self, pair: Pair, call_id: str, behind: int) -> Iterator[Edit]:
+        rule, turn = self.rules[Fault.UNANSWERED], self.turns[pair.place.turn]
+        live = pair.call.call_id in self.call.context.live_calls
+        if live and self.last_word <= self.found.batch_end[pair.batch]:
+            raise NotReadyError(
+                f"call {call_id} is still being answered and nothing follows it: "
+                "wait for its result, or take it out of live_calls"
+            )
+        if self.options.missing == "drop" and not live:
+            self.dropped_calls.add(pair.place)
+            yield Drop(*pair.place, rule=rule, why=f"call {call_id} has no result", loss=Loss.CALL)
+            return
+        if not pair.call.closable:
+            raise UnrepairableError(
+                rule,
+                self.call.where(turn),
+                f"the {pair.call.kind} call {call_id} has no output and none can be invented: "
+                "add it, or take the call out",
+            )
+        result = ToolResult(
+            call_id,
+            envelope.close(call_id, self._sentence(pair.call, live=live)),
+            kind=pair.call.answered_by[0],
+            synthetic=True,
+            closes=pair.call,
+        )
+        new = Turn("tool", (result,), at=turn.at, source=turn.source)
+        yield Insert(behind, new, rule=rule, why=f"call {call_id} has no result")
+
+    def _sentence(self, call: ToolCall, *, live: bool) -> str:
+        if live:
+            return self.options.pending
+        if call.kind == "function" and not _is_json(call.arguments):
+            return self.options.malformed
+        if call.name in self.options.side_effecting:
+            return self.options.effect_unknown
+        return self.options.interrupted
+
+    def _drop_leads(self) -> Iterator[Edit]:
+        """Reasoning that led nothing but dropped calls goes with them."""
+        items = {at: len(self.turns[at].items) for at, _ in self.dropped_calls}
+        for place in self.dropped_calls:
+            items[place.turn] -= 1
+        for at in dangling(self.turns, {at for at, left in items.items() if not left}):
+            yield Drop(
+                at,
+                rule=self.rules[Fault.UNANSWERED],
+                why="it led a call that goes",
+                loss=Loss.REASONING,
+            )
+
+
+class _Names:
+    """Ids that name one call each, as far as the target asks; decided in order of appearance."""
+
+    def __init__(self, *, per_turn: bool) -> None:
+        self.per_turn = per_turn
+        self.turn = -1
+        self.used: set[str] = set()
+        self.ever: set[str] = set()
+        self.renamed: dict[tuple[str, str], int] = {}
+
+    def settle(self, turn: int, pair: Pair) -> str:
+        if self.per_turn and turn != self.turn:
+            self.turn, self.used = turn, set()
+        call_id = pair.call.call_id
+        if not call_id or call_id in self.used:
+            call_id = self._new(call_id or "", pair.call.name or "")
+        self.used.add(call_id)
+        self.ever.add(call_id)
+        return call_id
+
+    def _new(self, old: str, name: str) -> str:
+        while True:
+            number = self.renamed[old, name] = self.renamed.get((old, name), 1) + 1
+            new = f"call_{envelope.digest(old, name, str(number))}"
+            if new not in self.ever:
+                return new
+
+
+def _name_fault(old: str | None) -> Fault:
+    if old is None:
+        return Fault.CALL_ID_MISSING
+    return Fault.REUSED_CALL_ID if old else Fault.CALL_ID_EMPTY
+
+
+def _is_json(arguments: object) -> bool:
+    """Whether arguments can be read; an empty string is how some models say that there are none."""
+    if not isinstance(arguments, str) or not arguments:
+        return True
+    try:
+        json.loads(arguments)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _media(output: object) -> Iterator[Media]:
+    """Parts of an output that are no text; they follow the quotation as they are."""
+    for part in output if isinstance(output, list | tuple) else ():
+        keys: Any = fields(part) or {}
+        if "text" not in keys and isinstance(kind := keys.get("type"), str) and "image" in kind:
+            yield Media("image", part)

@@ -1,0 +1,241 @@
+"""One run: survey, decode, passes, encode, and the final check by the rules."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from convnorm.context import Context
+from convnorm.dialects import DIALECTS
+from convnorm.dialects.dialect import Call, Dialect
+from convnorm.edits import FRONT, Assumed, Edit, Insert, Loss, Move, SetField, apply
+from convnorm.errors import (
+    ChangeError,
+    DialectError,
+    NeedsRequestError,
+    PolicyError,
+    UnrepairableError,
+)
+from convnorm.facts import Fact
+from convnorm.ir import History
+from convnorm.passes import run_pass
+from convnorm.policy import Policy
+from convnorm.rules import RULES, judge
+from convnorm.wire import fields
+
+logger = logging.getLogger("convnorm")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One edit as the report shows it."""
+
+    by: str
+    """The pass that asked for it."""
+    what: str
+    """`drop`, `insert`, `replace`, `move`, `setturn` or `setfield`."""
+    where: str
+    """The message it touches, by its place in what the caller passed."""
+    rule: str
+    """The rule it repairs."""
+    why: str
+    loss: Loss | None = None
+    """What it costs; None when nothing is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A request taken apart: what every step of a run needs to know."""
+
+    policy: Policy
+    call: Call
+    dialect: Dialect
+    elements: Sequence[object]
+    request: Mapping[str, Any] | None
+    """The whole body; None when only a list was given."""
+    text: str | None = None
+    """A Responses input that is a plain string: there is no history to repair."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run leaves: the elements to send, and the record of how they came about."""
+
+    elements: list[Any]
+    fields: Mapping[str, Any]
+    edits: tuple[Change, ...] = ()
+    assumed: tuple[str, ...] = ()
+
+
+def take_apart(given: object, policy: Policy | str | None, context: Context | None) -> Work:
+    """Find the list, the dialect and the facts in what the caller passed."""
+    context = context or Context()
+    request = fields(given) if not isinstance(given, list | tuple | str) else None
+    if isinstance(policy, str):
+        policy = _named(policy)
+    elif not isinstance(policy, Policy | None):
+        raise PolicyError(f"a policy is a Policy or a target's name, not {type(policy).__name__}")
+    if policy is None:
+        policy = _named(_detect_request(request) if request is not None else _detect_list(given))
+    dialect = DIALECTS[policy.resolved.dialect]
+    found = given if request is None else _list_in(request, dialect, policy)
+    text = found if isinstance(found, str) and dialect.KEY == "input" else None
+    if text is None and not isinstance(found, list | tuple):
+        raise DialectError(
+            f"{dialect.KEY} must be a list of messages, not {type(found).__name__}: "
+            "turn other iterables into a list first"
+        )
+    if request is not None:
+        context = context.with_body(request)
+    elements: Sequence[object] = () if text is not None else found  # type: ignore[assignment]  # it is a list or tuple
+    if context.sources and len(context.sources) != len(elements):
+        raise PolicyError(
+            f"sources has {len(context.sources)} labels for {len(elements)} messages: give one each"
+        )
+    call = Call(policy.resolved, context, dialect.KEY)
+    return Work(policy, call, dialect, elements, request, text)
+
+
+@lru_cache(maxsize=64)
+def _named(target: str) -> Policy:
+    return Policy.for_target(target)
+
+
+def _list_in(request: Mapping[str, Any], dialect: Dialect, policy: Policy) -> object:
+    if dialect.KEY in request:
+        return request[dialect.KEY]
+    other = next((name for name, one in DIALECTS.items() if one.KEY in request), None)
+    if other is not None:
+        raise DialectError(
+            f"the policy's dialect is {policy.resolved.dialect}, and the request has the shape of "
+            f"{other}: use a policy for {other}, or convert the request first"
+        )
+    raise DialectError(f"the request has no {dialect.KEY!r}: pass the whole body of the API call")
+
+
+def _detect_request(request: Mapping[str, Any]) -> str:
+    found = [name for name, dialect in DIALECTS.items() if dialect.KEY in request]
+    if len(found) != 1:
+        keys = " or ".join(repr(dialect.KEY) for dialect in DIALECTS.values())
+        raise DialectError(
+            f"the request needs exactly one of {keys}: name a policy, such as 'openai.chat'"
+        )
+    return found[0]
+
+
+def _detect_list(given: object) -> str:
+    if not isinstance(given, list | tuple):
+        raise DialectError(
+            f"a history is a list of messages or a request body, not {type(given).__name__}"
+        )
+    for at, element in enumerate(given):
+        keys = fields(element)
+        found = [name for name, dialect in DIALECTS.items() if keys and dialect.detect(keys)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise DialectError(f"element {at} fits {' and '.join(found)}: name the policy you mean")
+    # Only plain roles and strings: every dialect reads them alike, unless something is wrong.
+    for name, dialect in DIALECTS.items():
+        call = Call(_named(name).resolved, Context(), dialect.KEY)
+        if dialect.survey(given, call):
+            raise DialectError(
+                "this list needs repair and could be of several dialects "
+                f"({', '.join(DIALECTS)}): name the policy you mean, such as 'openai.chat'"
+            )
+    return next(iter(DIALECTS))
+
+
+def run(work: Work, *, force: bool = False) -> Outcome:
+    """Repair the history. `force` wakes every pass, whatever the survey says."""
+    policy, call, dialect, elements = work.policy, work.call, work.dialect, work.elements
+    rest = {} if work.request is None else work.request
+    if work.text is not None:
+        if not work.text:
+            _refuse(work, elements, rest)
+        return Outcome([], rest)
+    facts = dialect.survey(elements, call)
+    if call.context.sources:
+        facts.add(Fact.SOURCES)
+    awake = [
+        pass_
+        for pass_ in policy.passes
+        if force or (wakes_on := getattr(pass_, "wakes_on", None)) is None or wakes_on & facts
+    ]
+    if not awake and Fact.SHAPE not in facts:
+        return Outcome(list(elements), rest)
+    original = history = dialect.decode(elements, rest, call)
+    changes: list[Change] = []
+    assumed: list[str] = []
+    for pass_ in awake:
+        history = _run_pass(pass_, history, work, changes, assumed)
+    sent = list(elements) if history is original else dialect.encode(history, original)
+    if history.fields is not rest and work.request is None:
+        raise NeedsRequestError(
+            "the repair changes the request itself, not only its messages: "
+            "call normalize_request with the whole body"
+        )
+    if changes or Fact.SHAPE in facts:
+        _refuse(work, sent, history.fields)
+    return Outcome(sent, history.fields, tuple(changes), tuple(assumed))
+
+
+def _run_pass(
+    pass_: Any, history: History, work: Work, changes: list[Change], assumed: list[str]
+) -> History:
+    edits: list[Edit] = []
+    for found in run_pass(pass_, history, work.call):
+        if isinstance(found, Assumed):
+            assumed.append(found.what)
+        else:
+            edits.append(found)
+    if not edits:
+        return history
+    records = [_record(pass_.name, edit, history, work.call) for edit in edits]
+    match work.policy.mode(pass_.name):
+        case "raise":
+            said = "; ".join(
+                f"{record.where}: {record.why} [{record.rule}]" for record in records[:5]
+            )
+            raise ChangeError(
+                f"{pass_.name} would change the history ({len(records)} edits): {said}"
+            )
+        case "warn":
+            for record in records:
+                _warn_once(record.by, record.rule, record.where, record.why)
+    changes.extend(records)
+    return apply(history, edits)
+
+
+def _record(by: str, edit: Edit, history: History, call: Call) -> Change:
+    match edit:
+        case SetField():
+            where = edit.key
+        case Insert(after=after) if after != FRONT:
+            where = f"behind {call.where(history.turns[after])}"
+        case Insert():
+            where = "in front"
+        case _:
+            where = call.where(history.turns[edit.turn])
+    what = type(edit).__name__.lower()
+    if isinstance(edit, Move) and edit.after != FRONT:
+        what = f"move behind {call.where(history.turns[edit.after])}"
+    return Change(by, what, where, edit.rule, edit.why, edit.loss)
+
+
+@lru_cache(maxsize=4096)
+def _warn_once(by: str, rule: str, where: str, why: str) -> None:
+    """A history is normalized before every call, and the same fault is worth one line."""
+    logger.warning("%s: %s: %s [%s]", by, where, why, rule)
+
+
+def _refuse(work: Work, elements: Sequence[object], rest: Mapping[str, Any]) -> None:
+    """Raise for a fault that no pass may repair silently and that is known to be refused."""
+    if work.policy.unrepairable == "send":
+        return
+    found = judge(elements, target=work.call.target, context=work.call.context, fields=rest or None)
+    for violation in found:
+        rule = RULES[violation.rule]
+        if rule.repair is None:
+            raise UnrepairableError(rule.id, violation.path, f"{violation.message}: {rule.remedy}")

@@ -1,0 +1,159 @@
+"""Our own advice: requests that are accepted and still go wrong."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from convnorm.rules.read_responses import answered_id, item_type
+from convnorm.rules.rule import Finding, Rule
+from convnorm.rules.scan import Call, Scan, shown
+from convnorm.wire import fields
+
+BY_VALUE = frozenset(
+    {
+        "message",
+        "reasoning",
+        "function_call",
+        "function_call_output",
+        "custom_tool_call",
+        "custom_tool_call_output",
+        "computer_call_output",
+        "shell_call",
+        "shell_call_output",
+        "apply_patch_call",
+        "apply_patch_call_output",
+    }
+)
+"""Items that are read from what they say, so that their id adds nothing."""
+
+COUNTER = re.compile(r"[A-Za-z_.:\-]*[0-9]{0,4}")
+"""An id that anyone can mint again, like call_0, c1 or edit:22."""
+
+
+def _unstored_ids(scan: Scan) -> Iterator[Finding]:
+    if scan.context.store is not False or scan.target.unstored_ids != "strip":
+        return
+    for at, item in enumerate(scan.views):
+        if item is not None and isinstance(item.get("id"), str) and item_type(item) in BY_VALUE:
+            yield Finding(at, ".id", f"the server does not store {shown(item['id'])}")
+
+
+def _replays(scan: Scan) -> Iterator[Finding]:
+    yield from _same_ids(scan)
+    yield from _same_calls(scan)
+    if len(set(scan.context.sources)) > 1:
+        yield from _same_content(scan)
+
+
+def _same_ids(scan: Scan) -> Iterator[Finding]:
+    first: dict[str, int] = {}
+    for at, view in enumerate(scan.views):
+        own = None if view is None else view.get("id")
+        if isinstance(own, str) and (before := first.setdefault(own, at)) != at:
+            yield Finding(at, ".id", f"{scan.key}[{before}] has the id {shown(own)} too")
+
+
+def _same_calls(scan: Scan) -> Iterator[Finding]:
+    for call_id, calls in scan.pairs.calls_by_id.items():
+        if len(calls) < 2 or (COUNTER.fullmatch(call_id) and _all_complete(scan, call_id, calls)):
+            continue
+        first: dict[tuple[str | None, str | None], int] = {}
+        for call in calls:
+            before = first.setdefault(_name_and_arguments(call), call.position)
+            if before != call.position:
+                yield Finding(
+                    call.position,
+                    call.where,
+                    f"{scan.key}[{before}] makes call {shown(call_id)} with equal arguments too",
+                )
+
+
+def _all_complete(scan: Scan, call_id: str, calls: list[Call]) -> bool:
+    """Whether each copy has its own result before the id is used again."""
+    results = [result.position for result in scan.pairs.results_by_id.get(call_id, ())]
+    ends = [call.position for call in calls[1:]] + [len(scan.views)]
+    return all(
+        call.answered and bisect_right(results, call.position) < bisect_right(results, end)
+        for call, end in zip(calls, ends, strict=True)
+    )
+
+
+def _name_and_arguments(call: Call) -> tuple[str | None, str | None]:
+    """What the call asks for, as far as it is text; other arguments count as equal."""
+    body = fields(call.raw.get("function")) or fields(call.raw.get("custom")) or call.raw
+    name, arguments = body.get("name"), body.get("arguments", body.get("input"))
+    return (
+        name if isinstance(name, str) else None,
+        arguments if isinstance(arguments, str) else None,
+    )
+
+
+def _same_content(scan: Scan) -> Iterator[Finding]:
+    """Messages that say what a message of another source said before."""
+    first: dict[tuple[str, ...], tuple[int, str | None]] = {}
+    for at, (view, source) in enumerate(zip(scan.views, scan.context.sources, strict=False)):
+        if view is None:
+            continue
+        before, label = first.setdefault(_content(scan, view), (at, source))
+        if label != source:
+            yield Finding(at, "", f"{scan.key}[{before}] of source {label!r} says the same")
+
+
+def _content(scan: Scan, view: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a message says, as far as it is ids and text: it may call equal what differs."""
+    said = [view.get("role"), view.get("tool_call_id"), answered_id(view)]
+    if scan.key == "input":
+        said.append(item_type(view))
+    for key in ("content", "output"):
+        parts = view.get(key)
+        said += map(_text, parts if isinstance(parts, list | tuple) else (parts,))
+    return tuple(each for each in said if isinstance(each, str) and each)
+
+
+def _text(part: object) -> object:
+    return part if isinstance(part, str) else (fields(part) or {}).get("text")
+
+
+ID_UNSTORED = Rule(
+    id="id-unstored",
+    api="openai.responses",
+    statement=(
+        "With store=false, items that are sent by value have no id, since the server knows none."
+    ),
+    error=(
+        "accepted as a rule; where it is not: Item with id 'fc_...' not found. Items are not "
+        "persisted when `store` is set to false."
+    ),
+    level="advisory",
+    certainty="ours",
+    sources=("microsoft/agent-framework#4357", "jrkropp/open-webui-developer-toolkit#715"),
+    repair="strip_ids",
+    loss="nothing",
+    remedy="leave the id out",
+    example={
+        "store": False,
+        "input": [{"type": "message", "id": "msg_1", "role": "assistant", "content": "hello"}],
+    },
+    find=_unstored_ids,
+)
+
+HISTORY_REPLAYED = Rule(
+    id="history-replayed",
+    api="any",
+    statement="The history holds everything once: ids and source labels show no copy.",
+    error="accepted; the model reads the conversation twice",
+    level="advisory",
+    certainty="ours",
+    sources=("microsoft/agent-framework#4695", "microsoft/agent-framework#5147"),
+    repair="dedupe",
+    loss="nothing: the copy goes",
+    remedy="let one source own the history",
+    example={
+        "messages": [
+            {"role": "user", "id": "4f0c81aa", "content": "hello"},
+            {"role": "user", "id": "4f0c81aa", "content": "hello"},
+        ]
+    },
+    find=_replays,
+)

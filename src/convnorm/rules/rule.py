@@ -1,0 +1,74 @@
+"""What a rule is, and what it is called when a request breaks one."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from convnorm.rules.scan import Scan
+
+AS_THE_RULE: Final = "as the rule says"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One place that breaks a rule, as the rule's function reports it."""
+
+    position: int
+    """The index of the message or item; -1 for the list as a whole."""
+    where: str
+    """The rest of the path behind the message, such as `.tool_calls[0].id`."""
+    message: str
+    """What is wrong here, in the user's terms."""
+    repair: str | None = AS_THE_RULE
+    """The pass that repairs this place, where it is not the rule's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One place where a request breaks a rule."""
+
+    rule: str
+    path: str
+    """Where, as the provider would write it: `messages[3].tool_calls[0].id`, `input[2].call_id`."""
+    message: str
+    """What is wrong in this history."""
+    error: str
+    """The provider's own wording."""
+    repair: str | None
+    """The pass that repairs it; None when nothing may repair it silently."""
+    position: int
+    """The index of the message or item; -1 for the list as a whole."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Rule:
+    """One thing an API enforces, with its evidence, its repair and a request that breaks it."""
+
+    id: str
+    api: str
+    """The target whose API has it, or `any`."""
+    statement: str
+    """The rule in one sentence."""
+    error: str
+    """What users see when they break it."""
+    level: Literal["error", "advisory"] = "error"
+    """An `error` is refused; an `advisory` request is accepted and still worth repairing."""
+    certainty: Literal["observed", "documented", "disputed", "ours"]
+    """The error was read in public, follows from types or the specification, is contradicted
+    somewhere, or is convnorm's own advice."""
+    sources: tuple[str, ...]
+    """Public threads and documents that show it."""
+    repair: str | None
+    """The pass that repairs it; None when nothing may repair it silently."""
+    loss: str
+    """What the repair costs."""
+    remedy: str
+    """What the user can do about it."""
+    retroactive: bool = False
+    """Growth of the history can make an old message break it."""
+    example: Mapping[str, Any]
+    """A small request that breaks it."""
+    companions: tuple[str, ...] = ()
+    """Other rules that no example can help breaking as well."""
+    find: Callable[[Scan], Iterator[Finding]]
+    """Every place of a request that breaks it."""

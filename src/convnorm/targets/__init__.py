@@ -1,0 +1,32 @@
+"""What each provider accepts, as data: passes and rules read it, nothing branches on names."""
+
+import logging
+from dataclasses import replace
+
+from convnorm.errors import PolicyError
+from convnorm.options import nearest
+from convnorm.targets.apis import APIS
+from convnorm.targets.providers import PROVIDERS
+from convnorm.targets.target import Fault, Target
+
+__all__ = ["Fault", "Target", "find_target"]
+
+logger = logging.getLogger("convnorm")
+
+
+def find_target(
+    name: str, *, provider: str | None = None, model: str | None = None, dialect: str | None = None
+) -> Target:
+    """The target called `name`, as `provider` serves it."""
+    if name not in APIS:
+        raise PolicyError(f"there is no target {name!r}; {nearest(name, APIS)}")
+    target = replace(APIS[name], model=model)
+    if dialect is not None:
+        target = replace(target, dialect=dialect)
+    if provider is None:
+        return target
+    known = PROVIDERS.get(provider)
+    if known is None:
+        logger.warning("no profile for provider %r: using the generic one of %s", provider, name)
+        return replace(target, provider=provider)
+    return replace(target, provider=provider, **known.differs.get(name, {}))

@@ -1,0 +1,22 @@
+"""The providers, each as its difference from the API it speaks. A new server is a new record."""
+
+from convnorm.targets.target import Provider
+
+PROVIDERS = {
+    "openai": Provider(),
+    "azure": Provider(),
+    # The project endpoint refuses reasoning without its id, and a group keeps all ids or none.
+    "azure-foundry": Provider({"openai.responses": {"unstored_ids": "keep"}}),
+    "dashscope": Provider(),
+    "deepseek": Provider(),
+    "groq": Provider(),
+    "mistral": Provider(),
+    "moonshot": Provider(),
+    "ollama": Provider(),
+    "openrouter": Provider(),
+    # vLLM validates against the SDK's types (an output message has its id), and gpt-oss reads
+    # its reasoning back as plain text.
+    "vllm": Provider({"openai.responses": {"unstored_ids": "keep", "reasoning_by_value": True}}),
+    "volcengine": Provider(),
+    "xai": Provider(),
+}

@@ -1,0 +1,60 @@
+"""A target: whose rules the request must satisfy."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+
+class Fault(StrEnum):
+    """What can be wrong with a history, whoever the provider is.
+
+    A pass repairs faults; `Target.rules` says which rule of this provider forbids each one.
+    """
+
+    UNANSWERED = "unanswered"
+    DISPLACED = "displaced"
+    ORPHAN = "orphan"
+    SECOND_RESULT = "second_result"
+    REUSED_CALL_ID = "reused_call_id"
+    CALL_ID_MISSING = "call_id_missing"
+    CALL_ID_EMPTY = "call_id_empty"
+    RESULT_ID_MISSING = "result_id_missing"
+    ID_TWICE = "id_twice"
+    REPLAY = "replay"
+    UNSTORED_REASONING = "unstored_reasoning"
+    UNSTORED_ID = "unstored_id"
+    NULL_CONTENT = "null_content"
+    EMPTY_CONTENT = "empty_content"
+    EMPTY_CALLS = "empty_calls"
+    NULL_OUTPUT = "null_output"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One provider's API as the passes and rules see it."""
+
+    name: str
+    """The API: `openai.chat`, `openai.responses`."""
+    dialect: str
+    """The wire shape that comes in and goes out; by default the API's own."""
+    rules: Mapping[Fault, str]
+    """Which rule of this API forbids a fault. A fault that is not named here is none."""
+    provider: str = "openai"
+    model: str | None = None
+    adjacent_results: bool = False
+    """Results stand directly behind the turn that made the calls."""
+    unique_call_ids: Literal["turn", "history"] = "turn"
+    """How far a call id must be unique."""
+    unstored_ids: Literal["strip", "keep"] = "strip"
+    """What becomes of item ids that the server never stored."""
+    reasoning_by_value: bool = False
+    """Reasoning is read from its text, so it needs neither a stored id nor a proof."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """How one provider differs from the API it speaks."""
+
+    differs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By API name: the `Target` fields that are different here."""

@@ -1,0 +1,306 @@
+"""The laws, each a function that raises AssertionError with what broke it.
+
+They hold for every history and every default policy; call them on your own policy and samples.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any, NoReturn
+
+from convnorm import Context, Policy, Report, UnrepairableError, check, explain, normalize_request
+from convnorm.pipeline import run, take_apart
+from convnorm.testing.reading import (
+    Called,
+    Reading,
+    Returned,
+    Said,
+    dump,
+    history_key,
+    read,
+    wire,
+    words_in,
+)
+from convnorm.testing.strategies import Growth, Sample
+
+COPIES = frozenset(
+    {
+        "history-replayed",
+        "chat-duplicate-tool-call-id",
+        "chat-duplicate-tool-result",
+        "resp-duplicate-call-id",
+        "resp-duplicate-item-id",
+        "resp-duplicate-output",
+    }
+)
+"""Only under these rules something may go because it is still there elsewhere."""
+
+AnyPolicy = Policy | str | None
+
+
+def sound(sample: Sample, policy: AnyPolicy = None) -> None:
+    """What comes out is accepted; only a fault that no pass may repair is refused instead."""
+    try:
+        sent = normalize_request(sample.request, policy, context=sample.context)
+    except UnrepairableError as error:
+        if error.rule not in _rules(sample, policy, disputed=False):
+            _fail(f"refused for {error.rule}, which check does not report", sample)
+        return
+    left = check(sent, policy, context=_again(sample.context))
+    if left:
+        _fail(f"the output still breaks {[(each.rule, each.path) for each in left]}", sample, sent)
+
+
+def untouched(sample: Sample, policy: AnyPolicy = None) -> None:
+    """Every edit repairs a rule that check reports; without one the same objects come back."""
+    report = explain(sample.request, policy, context=sample.context)
+    reported = _rules(sample, policy, disputed=True)
+    surprises = [edit for edit in report.edits if edit.rule not in reported]
+    if surprises:
+        _fail(f"edits for rules that check does not report: {surprises}", sample)
+    if reported:
+        return
+    given = sample.request[history_key(sample.request)]
+    if report.messages is given:
+        _fail("the caller's own list came back", sample)
+    if [*map(id, report.messages)] != [*map(id, given)]:
+        _fail("nothing was wrong, and other objects came back", sample, report.request)
+
+
+def conserving(sample: Sample, policy: AnyPolicy = None) -> None:
+    """No text and no real result is lost, nor the order of what was said."""
+    report = explain(sample.request, policy, context=sample.context)
+    before, after = read(sample.request), read(_sent(report))
+    copies = _dropped_copies(report)
+    _conserve_said(before, after, copies, sample, report)
+    _conserve_calls(before, after, copies, sample, report)
+    _conserve_results(before, after, copies, sample, report)
+
+
+def idempotent(sample: Sample, policy: AnyPolicy = None) -> None:
+    """A second run makes no edit."""
+    once = _sent(explain(sample.request, policy, context=sample.context))
+    twice = explain(once, policy, context=_again(sample.context))
+    if twice.edits:
+        _fail(f"a second run makes {twice.edits}", sample, once)
+
+
+def stable_prefix(growth: Growth, policy: AnyPolicy = None) -> int:
+    """When a history grows, what was sent stays, up to the frontier; returns how much that is.
+
+    The frontier is the first call unanswered before, or an orphan result, whichever comes first.
+    """
+    before = explain(growth.before.request, policy, context=growth.before.context)
+    after = explain(growth.after.request, policy, context=growth.after.context)
+    end = _frontier(read(growth.before.request), read(_sent(before)), len(before.messages))
+    for at in range(end):
+        was = dump(wire(before.messages[at]))
+        now = dump(wire(after.messages[at])) if at < len(after.messages) else "nothing"
+        if was != now:
+            _fail(
+                f"element {at} was {was} and became {now} (frontier {end})",
+                growth.after,
+                {"before": before.request, "after": after.request},
+            )
+    return end
+
+
+def deterministic(sample: Sample, policy: AnyPolicy = None) -> None:
+    """Two runs give the same bytes and the same report."""
+    one = explain(sample.request, policy, context=sample.context)
+    two = explain(sample.request, policy, context=sample.context)
+    if dump(one.request) != dump(two.request):
+        _fail("two runs differ", sample, {"one": one.request, "two": two.request})
+    if one.edits != two.edits:
+        _fail(f"two runs report {one.edits} and {two.edits}", sample)
+
+
+def pure(sample: Sample, policy: AnyPolicy = None) -> None:
+    """The input is as it was: the same objects with the same content."""
+    key = history_key(sample.request)
+    held = list(sample.request[key])
+    shown = deepcopy([wire(element) for element in held])
+    rest = deepcopy({name: value for name, value in sample.request.items() if name != key})
+    explain(sample.request, policy, context=sample.context)
+    now = sample.request[key]
+    if [*map(id, now)] != [*map(id, held)] or [wire(element) for element in now] != shown:
+        _fail(f"the caller's list was changed; it was {shown}", sample)
+    if {name: value for name, value in sample.request.items() if name != key} != rest:
+        _fail(f"the caller's request was changed; it was {rest}", sample)
+
+
+def honest(sample: Sample, policy: AnyPolicy = None) -> int:
+    """Invented results are marked, and give way to the real ones; returns how many there were."""
+    context = _again(sample.context)
+    once = _sent(explain(sample.request, policy, context=sample.context))
+    key = history_key(once)
+    real_before = {result.output for result in read(sample.request).results}
+    closed = [
+        result
+        for result in read(once).results
+        if result.output not in real_before and result.texts != ("",)
+    ]
+    for result in closed:
+        if not result.invented:
+            _fail(f"an invented result is not marked: {result.output}", sample, once)
+    for result in closed[:1]:
+        late = _real(once[key][result.at], key)
+        twice = _sent(explain({**once, key: [*once[key], late]}, policy, context=context))
+        now = read(twice).results
+        real = [each.id for each in now if each.call and "the real result" in each.texts]
+        invented = [each for each in now if each.invented]
+        if real != [result.id] or len(invented) != len(closed) - 1:
+            _fail(f"the real result of {result.id} did not replace the invented one", sample, twice)
+    return len(closed)
+
+
+def surveyed(sample: Sample, policy: AnyPolicy = None) -> None:
+    """The survey never misses: waking every pass makes no edit more."""
+    woken = run(take_apart(sample.request, policy, sample.context))
+    forced = run(take_apart(sample.request, policy, sample.context), force=True)
+    if woken.edits != forced.edits:
+        _fail(f"passes that slept would have made {forced.edits} of {woken.edits}", sample)
+
+
+def _fail(why: str, sample: Sample, sent: object = None) -> NoReturn:
+    lines = [why, f"applied: {', '.join(sample.applied) or 'nothing'}", _shown(sample.request)]
+    facts = sample.context.model_dump(exclude_defaults=True)
+    if facts:
+        lines.append(f"context: {facts}")
+    if sent is not None:
+        lines.append(f"sent:\n{_shown(sent)}")
+    raise AssertionError("\n".join(lines))
+
+
+def _shown(request: object) -> str:
+    if not isinstance(request, Mapping):
+        return dump(request)
+    lines = []
+    for key, value in request.items():
+        if isinstance(value, list):
+            lines += [f"{key}:", *(f"  [{at}] {dump(wire(each))}" for at, each in enumerate(value))]
+        else:
+            lines.append(f"{key}: {_shown(value)}")
+    return "\n".join(lines)
+
+
+def _sent(report: Report) -> dict[str, Any]:
+    return report.request or {}
+
+
+def _again(context: Context) -> Context:
+    """The facts that still hold for what was sent; labels and positions were of the input."""
+    return context.model_copy(update={"sources": (), "provenance": Context().provenance})
+
+
+def _rules(sample: Sample, policy: AnyPolicy, *, disputed: bool) -> set[str]:
+    found = check(sample.request, policy, context=sample.context, disputed=disputed)
+    return {violation.rule for violation in found}
+
+
+def _dropped_copies(report: Report) -> set[int]:
+    """The elements that went, or lost something, because the same thing is elsewhere."""
+    places = [
+        re.search(r"\[(\d+)\]", edit.where)
+        for edit in report.edits
+        if edit.what == "drop" and edit.rule in COPIES
+    ]
+    return {int(place[1]) for place in places if place}
+
+
+def _conserve_said(
+    before: Reading, after: Reading, copies: set[int], sample: Sample, report: Report
+) -> None:
+    left = {said.what for said in after.said}
+    ids = {said.id for said in after.said if said.id}
+    for said in before.said:
+        if said.at in copies and said.what not in left and said.id not in ids:
+            _fail(f"dropped as a copy, and no other is left: {said}", sample, report.request)
+    rest = iter(after.said)
+    for said in before.said:
+        if said.at not in copies and not any(_same_said(said, other) for other in rest):
+            _fail(f"lost or out of order: {said}", sample, report.request)
+
+
+def _same_said(one: Said, other: Said) -> bool:
+    return one.what == other.what
+
+
+def _conserve_calls(
+    before: Reading, after: Reading, copies: set[int], sample: Sample, report: Report
+) -> None:
+    for group in {call.what for call in before.calls}:
+        asked = [call for call in before.calls if call.what == group]
+        needed = [call.at for call in asked if call.at not in copies]
+        found = [call for call in after.calls if call.what == group]
+        if len(found) < max(len(needed), 1):
+            _fail(f"a call is lost: {group}", sample, report.request)
+
+
+def _conserve_results(
+    before: Reading, after: Reading, copies: set[int], sample: Sample, report: Report
+) -> None:
+    """Each real result answers its own call, or is quoted in a turn that was not there before."""
+    ids = {call.id for call in before.calls}
+    old = {said.what for said in before.said}
+    answers = [result for result in after.results if not result.invented]
+    unclaimed = list(answers)
+    quotes = [words_in(said) for said in after.said if said.what not in old and said.role == "user"]
+    for result in before.results:
+        if result.invented:
+            continue
+        wanted = _could_answer(result, before.calls)
+        candidates = answers if result.at in copies else unclaimed
+        found = next((each for each in candidates if _answers(each, result, wanted)), None)
+        if found is not None:
+            if candidates is unclaimed:
+                unclaimed.remove(found)
+        elif result.call is not None and result.at not in copies and result.id in ids:
+            _fail(f"no longer answers its call: {result}", sample, report.request)
+        elif not any(_quotes(quote, result) for quote in quotes):
+            _fail(f"a real result is lost: {result}", sample, report.request)
+
+
+def _quotes(quote: str, result: Returned) -> bool:
+    """Whether the words stand there, as they are or as JSON."""
+    return all(word in quote or dump(word)[1:-1] in quote for word in result.texts)
+
+
+def _could_answer(result: Returned, calls: Sequence[Called]) -> set[tuple[str, str]]:
+    if result.call is not None:
+        return {result.call.what}
+    return {call.what for call in calls if call.id == result.id or not result.id or not call.id}
+
+
+def _answers(found: Returned, result: Returned, wanted: set[tuple[str, str]]) -> bool:
+    if found.output != result.output:
+        return False
+    if found.call is None:  # the server has the call
+        return result.call is None and found.id == result.id
+    return found.call.what in wanted
+
+
+def _frontier(given: Reading, sent: Reading, end: int) -> int:
+    """Where the first invented result's call stands, or the first orphan, in what was sent."""
+    closed = [result.call.at for result in sent.results if result.invented and result.call]
+    # A copy of a call may have gone because it was unanswered.
+    waiting = {(call.id, call.what) for call in given.unanswered}
+    closed += [call.at for call in sent.calls if (call.id, call.what) in waiting]
+    called = {call.id for call in given.calls if call.id}
+    orphans = [result for result in given.results if not result.id or result.id not in called]
+    old = {said.what for said in given.said}
+    quoted = [said.at for said in sent.said if said.what not in old] if orphans else []
+    return min([*closed, *quoted, end])
+
+
+def _real(invented: object, key: str) -> dict[str, Any]:
+    """The result that came late, in the shape of the one that was made up for it."""
+    element: dict[str, Any] = wire(invented)
+    if key == "messages":
+        return {**element, "content": "the real result"}
+    if element["type"] == "shell_call_output":
+        done = {"type": "exit", "exit_code": 0}
+        return {**element, "output": [{"stdout": "the real result", "stderr": "", "outcome": done}]}
+    if element["type"] == "apply_patch_call_output":
+        return {**element, "status": "completed", "output": "the real result"}
+    return {**element, "output": "the real result"}

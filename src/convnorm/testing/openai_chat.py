@@ -1,0 +1,181 @@
+"""Valid Chat Completions histories, scene by scene."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from convnorm.testing.draft import ARGUMENTS, SYSTEM, TOOLS, Draft, Element, Pen
+
+KEY = "messages"
+
+SDK_NULLS = {"refusal": None, "function_call": None, "audio": None, "annotations": []}
+"""What an SDK's dump of an assistant message carries along."""
+MEDIA = (
+    {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}},
+    {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
+    {"type": "file", "file": {"file_id": "file-1"}},
+)
+
+
+def message(pen: Pen, role: str, text: str) -> Element:
+    """A message that says `text`, as a string or as a part."""
+    said = [{"type": "text", "text": text}] if pen.chance(4) else text
+    return {"role": role, "content": said}
+
+
+def opening(pen: Pen) -> list[Element]:
+    """Instructions, or none."""
+    role = pen.pick((None, "system", "developer"))
+    return [message(pen, role, pen.pick(SYSTEM))] if role else []
+
+
+def question(pen: Pen) -> list[Element]:
+    """A user turn: text, sometimes with media, a name or a vendor's key."""
+    turn = message(pen, "user", pen.user())
+    match pen.below(6):
+        case 3:
+            turn["name"] = "ann"
+        case 4:
+            turn["x_trace"] = {"span": pen.number()}
+        case 5:
+            turn["content"] = [{"type": "text", "text": pen.user()}, pen.pick(MEDIA)]
+    return [turn]
+
+
+def answer(pen: Pen) -> list[Element]:
+    """An assistant turn without calls."""
+    turn = message(pen, "assistant", pen.says())
+    match pen.below(7):
+        case 2:
+            turn |= {"reasoning_content": f"thought {pen.number()}"}
+        case 3:
+            turn |= {"content": None, "refusal": f"I cannot {pen.number()}"}
+        case 4:
+            turn |= {"content": None, "audio": {"id": pen.id("audio")}}
+        case 5:
+            turn |= {"name": "bot", "x_trace": pen.number(), **SDK_NULLS}
+        case 6:
+            turn["content"] = ""
+    return [turn]
+
+
+def repeats(pen: Pen) -> list[Element]:
+    """The same short turns twice, which are no copies of each other."""
+    said, heard = pen.user(), pen.pick(("ok", "Done."))
+    return [
+        {"role": role, "content": text}
+        for _ in range(2)
+        for role, text in (("user", said), ("assistant", heard))
+    ]
+
+
+def call(pen: Pen, call_id: str) -> Element:
+    """One tool call."""
+    if pen.chance(6):
+        body = {"name": "write", "input": f"line {pen.number()}"}
+        return {"id": call_id, "type": "custom", "custom": body}
+    body = {"name": pen.pick(TOOLS), "arguments": pen.pick(ARGUMENTS)}
+    return {"id": call_id, "type": "function", "function": body}
+
+
+def result(pen: Pen, call_id: str) -> Element:
+    """One tool message."""
+    turn = message(pen, "tool", pen.output())
+    return {**turn, "tool_call_id": call_id}
+
+
+def calling(pen: Pen, calls: Sequence[Element]) -> Element:
+    """The assistant message that makes `calls`."""
+    turn: Element = {"role": "assistant", "content": None, "tool_calls": list(calls)}
+    match pen.below(6):
+        case 1:
+            turn["content"] = pen.says()
+        case 2:
+            turn |= SDK_NULLS
+        case 3:
+            del turn["content"]
+        case 4:
+            turn |= {"content": "", "reasoning_content": f"thought {pen.number()}"}
+        case 5:
+            turn |= {"content": [{"type": "text", "text": pen.says()}], "x_trace": pen.number()}
+    return turn
+
+
+def exchange(pen: Pen, *, counters: bool | None = None) -> list[Element]:
+    """A batch of one to four calls, answered in some order.
+
+    A client that counts starts at zero in every turn, which Chat allows.
+    """
+    counts = pen.counters if counters is None else counters
+    size = 1 + pen.below(4) if pen.chance() else 1
+    ids = [f"call_{n}" if counts else pen.id("call") for n in range(size)]
+    calls = [call(pen, call_id) for call_id in ids]
+    if size > 1 and pen.chance(3):  # the same call twice, on purpose
+        calls[1] = {**calls[0], "id": ids[1]}
+    return [calling(pen, calls), *(result(pen, call_id) for call_id in pen.shuffled(ids))]
+
+
+def legacy(pen: Pen) -> list[Element]:
+    """A call and its answer as they were before tools."""
+    name = pen.pick(TOOLS)
+    return [
+        {
+            "role": "assistant",
+            "content": None,
+            "function_call": {"name": name, "arguments": pen.pick(ARGUMENTS)},
+        },
+        {"role": "function", "name": name, "content": pen.output()},
+    ]
+
+
+def reminder(pen: Pen) -> list[Element]:
+    """Instructions in the middle of a history."""
+    return [message(pen, "system", pen.pick(SYSTEM))]
+
+
+SCENES: tuple[Callable[[Pen], list[Element]], ...] = (
+    question,
+    answer,
+    exchange,
+    repeats,
+    exchange,
+    legacy,
+    reminder,
+)
+
+
+def written(pen: Pen, *, linked: bool = False) -> Draft:
+    """A valid history; Chat knows no links to what a server holds."""
+    del linked
+    draft = Draft(KEY, [*opening(pen), *question(pen)], {"model": "gpt-5.1"})
+    for _ in range(pen.below(5)):
+        draft.elements += pen.pick(SCENES)(pen)
+    return draft
+
+
+def gaps(elements: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Where a turn can stand without coming between a call and its results."""
+    inner = [
+        at
+        for at, element in enumerate(elements)
+        if at and element.get("role") not in ("tool", "function")
+    ]
+    return [*inner, len(elements)]
+
+
+def ends(elements: Sequence[Mapping[str, Any]]) -> range:
+    """How much of a history there may have been before: anything."""
+    return range(1, len(elements))
+
+
+def exchanges(elements: Sequence[Mapping[str, Any]]) -> list[range]:
+    """The exchanges that are whole: a calling message and its results directly behind it."""
+    found = []
+    for at, element in enumerate(elements):
+        ids = [tool_call.get("id") for tool_call in element.get("tool_calls") or ()]
+        end = at + 1 + len(ids)
+        behind = elements[at + 1 : end]
+        answered = [turn.get("tool_call_id") for turn in behind if turn.get("role") == "tool"]
+        closed = end >= len(elements) or elements[end].get("role") != "tool"
+        if ids and all(ids) and len({*ids}) == len(ids) and closed and {*ids} == {*answered}:
+            found.append(range(at, end))
+    return found

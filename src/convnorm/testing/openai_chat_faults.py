@@ -1,0 +1,214 @@
+"""What goes wrong with Chat histories, one small function each."""
+
+from convnorm.testing.draft import Draft, Element, Pen
+from convnorm.testing.faults import Mutator, place, repeat, replays, sources, vendor_keys
+from convnorm.testing.openai_chat import (
+    call,
+    calling,
+    exchange,
+    exchanges,
+    gaps,
+    message,
+    question,
+    result,
+)
+
+EMPTY_IDS: tuple[Element, ...] = ({}, {"id": None}, {"id": ""})
+
+
+def minted(pen: Pen) -> list[Element]:
+    """An exchange under ids that nobody mints twice."""
+    return exchange(pen, counters=False)
+
+
+def whole(pen: Pen, draft: Draft) -> range:
+    """An exchange that is still whole; a new one at the end if there is none."""
+    if not exchanges(draft.elements):
+        draft.elements += exchange(pen)
+    return pen.pick(exchanges(draft.elements)[::-1])
+
+
+def a_result(pen: Pen, draft: Draft) -> int:
+    """Where a result stands that answers its call."""
+    return pen.pick(whole(pen, draft)[1:])
+
+
+def missing_result(pen: Pen, draft: Draft) -> None:
+    """One result of a batch never came."""
+    del draft.elements[a_result(pen, draft)]
+
+
+def missing_results(pen: Pen, draft: Draft) -> None:
+    """No result of a batch ever came, and the history may end there."""
+    at = whole(pen, draft)
+    del draft.elements[at[1] : at[-1] + 1]
+
+
+def pending_result(pen: Pen, draft: Draft) -> None:
+    """The last call still waits for an approval while the user already goes on."""
+    turn = minted(pen)[0]
+    draft.elements += [turn, *question(pen)]
+    draft.facts["live_calls"] = frozenset(each["id"] for each in turn["tool_calls"])
+
+
+def orphan_result(pen: Pen, draft: Draft) -> None:
+    """A result whose call was never in the history."""
+    place(pen, draft, [result(pen, pen.id("call"))], gaps)
+
+
+def headless_results(pen: Pen, draft: Draft) -> None:
+    """The turn with the calls was cut off, its results were not."""
+    at = whole(pen, draft)
+    del draft.elements[at[0]]
+
+
+def second_result_equal(pen: Pen, draft: Draft) -> None:
+    """A result came twice, at once or later."""
+    at = a_result(pen, draft)
+    again = dict(draft.elements[at])
+    if pen.chance():
+        place(pen, draft, [again], gaps)
+    else:
+        draft.elements.insert(at + 1, again)
+
+
+def second_result_different(pen: Pen, draft: Draft) -> None:
+    """A call was answered twice, and not in the same way."""
+    at = a_result(pen, draft)
+    other = {**draft.elements[at], "content": f"second result {pen.number()}"}
+    draft.elements.insert(at + 1, other)
+
+
+def late_result(pen: Pen, draft: Draft) -> None:
+    """A result came after the next turns."""
+    at = a_result(pen, draft)
+    late = draft.elements[at]
+    rest = [*draft.elements[at + 1 :], *question(pen)]
+    behind = pen.pick([gap for gap in gaps(rest) if rest[gap - 1]["role"] != "tool"])
+    draft.elements[at:] = [*rest[:behind], late, *rest[behind:]]
+
+
+def early_result(pen: Pen, draft: Draft) -> None:
+    """A result stands before its call."""
+    at = whole(pen, draft)
+    early = draft.elements.pop(pen.pick(at[1:]))
+    before = [gap for gap in gaps(draft.elements) if gap <= at[0]]
+    draft.elements.insert(pen.pick(before[::-1] or [0]), early)
+
+
+def interleaved(pen: Pen, draft: Draft) -> None:
+    """Somebody spoke between a call and its results."""
+    at = whole(pen, draft)
+    role = pen.pick(("user", "system", "assistant"))
+    draft.elements.insert(pen.pick(at[1:]), message(pen, role, f"meanwhile {pen.number()}"))
+
+
+def interleaved_exchange(pen: Pen, draft: Draft) -> None:
+    """Another exchange happened between a call and its results."""
+    at = whole(pen, draft)
+    draft.elements[at[1] : at[1]] = minted(pen)
+
+
+def reused_id_in_batch(pen: Pen, draft: Draft) -> None:
+    """Two calls of one turn have the same id: other calls, or twice the same."""
+    name = pen.pick(("call_0", "undefined", pen.id("call")))
+    first = call(pen, name)
+    second = first if pen.chance(3) else {**call(pen, name), "x_index": 1}
+    answers = [result(pen, name) for _ in range(1 + pen.below(2))]
+    place(pen, draft, [calling(pen, [first, second]), *answers], gaps)
+
+
+def call_id_missing(pen: Pen, draft: Draft) -> None:
+    """A call came without its id, its result too or not."""
+    turn, *answers = exchange(pen)
+    at = pen.below(len(turn["tool_calls"]))
+    tool_call = dict(turn["tool_calls"][at])
+    lost = tool_call.pop("id")
+    empty = pen.pick(EMPTY_IDS)
+    turn["tool_calls"][at] = {**tool_call, **empty}
+    for answer in answers:
+        if answer["tool_call_id"] == lost and not pen.chance(3):
+            del answer["tool_call_id"]
+            answer |= {"tool_call_id": value for value in empty.values()}
+    place(pen, draft, [turn, *answers], gaps)
+
+
+def result_id_missing(pen: Pen, draft: Draft) -> None:
+    """A result does not say which call it answers."""
+    at = a_result(pen, draft)
+    answer = {key: value for key, value in draft.elements[at].items() if key != "tool_call_id"}
+    draft.elements[at] = answer | pen.pick(({}, {"tool_call_id": None}, {"tool_call_id": ""}))
+
+
+def result_null(pen: Pen, draft: Draft) -> None:
+    """A result has nothing in it."""
+    at = a_result(pen, draft)
+    draft.elements[at] = {**draft.elements[at], "content": pen.pick((None, []))}
+
+
+def _said_nothing(pen: Pen, draft: Draft, content: Element) -> None:
+    turn: Element = {"role": pen.pick(("assistant", "user", "system", "developer")), **content}
+    if turn["role"] == "assistant" and pen.chance():
+        turn |= pen.pick(({"x_trace": 1}, {"reasoning_content": "hm"}, {"refusal": None}))
+    place(pen, draft, [turn], gaps)
+
+
+def content_null(pen: Pen, draft: Draft) -> None:
+    """A turn says nothing: null, or not even that."""
+    _said_nothing(pen, draft, pen.pick(({"content": None}, {})))
+
+
+def content_empty(pen: Pen, draft: Draft) -> None:
+    """A turn has an empty list of parts."""
+    if pen.chance(3):
+        at = whole(pen, draft)[0]
+        draft.elements[at] = {**draft.elements[at], "content": []}
+    else:
+        _said_nothing(pen, draft, {"content": []})
+
+
+def calls_empty(pen: Pen, draft: Draft) -> None:
+    """An assistant turn makes no call and says so with an empty list."""
+    content = pen.pick((pen.says(), None, "", []))
+    place(pen, draft, [{"role": "assistant", "content": content, "tool_calls": []}], gaps)
+
+
+def replayed_unanswered(pen: Pen, draft: Draft) -> None:
+    """A block was sent twice, and one copy lacks its results; ids that are counted too."""
+    asked, (turn, *answers) = question(pen), exchange(pen)
+    again = {**turn, "content": "another way to say it"} if pen.chance(4) else dict(turn)
+    first, second = [*asked, again], [*asked, turn, *answers]
+    if pen.chance(3):
+        first, second = second, first
+    draft.elements += first
+    repeat(pen, draft, second)
+
+
+MUTATORS: dict[str, Mutator] = {
+    each.__name__: each
+    for each in (
+        missing_result,
+        missing_results,
+        pending_result,
+        orphan_result,
+        headless_results,
+        second_result_equal,
+        second_result_different,
+        late_result,
+        early_result,
+        interleaved,
+        interleaved_exchange,
+        reused_id_in_batch,
+        call_id_missing,
+        result_id_missing,
+        result_null,
+        content_null,
+        content_empty,
+        calls_empty,
+        vendor_keys,
+        replayed_unanswered,
+        *replays(question, minted, gaps),
+        *sources(question, minted, gaps),
+    )
+}
+"""By name, in the order they apply: single faults, then replays, labels last."""

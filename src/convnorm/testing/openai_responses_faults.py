@@ -1,0 +1,290 @@
+"""What goes wrong with Responses histories, one small function each."""
+
+from convnorm.testing.draft import ARGUMENTS, TOOLS, Draft, Element, Pen
+from convnorm.testing.faults import Mutator, place, repeat, replays, sources, vendor_keys
+from convnorm.testing.openai_responses import (
+    CALLS,
+    KINDS,
+    PREFIXES,
+    gaps,
+    hosted,
+    named,
+    output_message,
+    pair,
+    pairs,
+    said,
+)
+
+CLOSABLE = KINDS[:-1]
+"""A computer call is answered by a screenshot, which nobody can make up."""
+OTHER_TYPE = {
+    "function_call_output": "custom_tool_call_output",
+    "custom_tool_call_output": "function_call_output",
+}
+
+
+def question(pen: Pen) -> list[Element]:
+    """A user turn without an id."""
+    return [said(pen, "user", pen.user())]
+
+
+def minted(pen: Pen) -> list[Element]:
+    """An exchange under ids that nobody mints twice."""
+    return [*pair(pen, pen.pick(CLOSABLE), pen.id("call"))]
+
+
+def answered(pen: Pen, draft: Draft) -> tuple[int, int]:
+    """Where a call and its output stand; a new pair at the end if there is none."""
+    if not pairs(draft.elements):
+        draft.elements += minted(pen)
+    return pen.pick(pairs(draft.elements)[::-1])
+
+
+def missing_result(pen: Pen, draft: Draft) -> None:
+    """The output of a call never came."""
+    del draft.elements[answered(pen, draft)[1]]
+
+
+def missing_results(pen: Pen, draft: Draft) -> None:
+    """No output of a batch ever came, and the history ends there."""
+    draft.elements += [minted(pen)[0] for _ in range(1 + pen.below(3))]
+
+
+def pending_result(pen: Pen, draft: Draft) -> None:
+    """The last call still waits for an approval while the user already goes on."""
+    call = minted(pen)[0]
+    draft.elements += [call, *question(pen)]
+    draft.facts["live_calls"] = frozenset({call["call_id"]})
+
+
+def orphan_result(pen: Pen, draft: Draft) -> None:
+    """An output whose call was never in the history."""
+    place(pen, draft, minted(pen)[1:], gaps)
+
+
+def headless_result(pen: Pen, draft: Draft) -> None:
+    """A call was cut off together with the reasoning that led it, its output was not."""
+    at, _ = answered(pen, draft)
+    start = at - 1 if draft.elements[at - 1].get("type") == "reasoning" else at
+    end = at + 1
+    while end < len(draft.elements) and draft.elements[end].get("type") in CALLS:
+        end += 1
+    rest = draft.elements[at + 1 : end]
+    if start < at:  # what the reasoning led must not name itself any more
+        rest = [_nameless(call) if call["type"] in PREFIXES else call for call in rest]
+    draft.elements[start:end] = rest
+
+
+def _nameless(item: Element) -> Element:
+    return {key: value for key, value in item.items() if key != "id"}
+
+
+def second_result_equal(pen: Pen, draft: Draft) -> None:
+    """An output came twice, at once or later."""
+    _, at = answered(pen, draft)
+    again = dict(draft.elements[at])
+    behind = [gap for gap in gaps(draft.elements) if gap > at]
+    draft.elements.insert(pen.pick(behind), again)
+
+
+def second_result_different(pen: Pen, draft: Draft) -> None:
+    """A call was answered twice, and not in the same way."""
+    call, output = pair(pen, pen.pick(("function", "custom")), pen.id("call"))
+    other = {**output, "output": f"second result {pen.number()}"}
+    draft.elements += [call, output, *(question(pen) if pen.chance() else []), other]
+
+
+def early_result(pen: Pen, draft: Draft) -> None:
+    """An output stands before its call."""
+    at, behind = answered(pen, draft)
+    early = draft.elements.pop(behind)
+    before = [gap for gap in gaps(draft.elements) if gap <= at]
+    draft.elements.insert(pen.pick(before[::-1] or [0]), early)
+
+
+def wrong_output_type(pen: Pen, draft: Draft) -> None:
+    """A function's output was sent as a custom tool's, or the other way round."""
+    call, output = pair(pen, pen.pick(("function", "custom")), pen.id("call"))
+    output["type"] = OTHER_TYPE[output["type"]]
+    place(pen, draft, [call, output], gaps)
+
+
+def _call(pen: Pen, call_id: str) -> Element:
+    made = {"name": pen.pick(TOOLS), "arguments": pen.pick(ARGUMENTS)}
+    return {"type": "function_call", "call_id": call_id, **made}
+
+
+def _output(pen: Pen, call_id: str) -> Element:
+    return {"type": "function_call_output", "call_id": call_id, "output": pen.output()}
+
+
+def reused_id_in_batch(pen: Pen, draft: Draft) -> None:
+    """Two calls of one batch have the same id: other calls, or twice the same."""
+    name = pen.pick(("call_0", "undefined", pen.id("call")))
+    first = _call(pen, name)
+    second = first if pen.chance(3) else _call(pen, name)
+    answers = [_output(pen, name) for _ in range(1 + pen.below(2))]
+    draft.elements += [first, second, *answers]
+
+
+def reused_id_later(pen: Pen, draft: Draft) -> None:
+    """A client that counts started again at zero."""
+    name = pen.pick(("call_0", "c1", pen.id("call")))
+    for _ in range(2 + pen.below(2)):
+        draft.elements += [_call(pen, name), _output(pen, name), *question(pen)]
+
+
+def call_id_missing(pen: Pen, draft: Draft) -> None:
+    """A call came with an empty id or none, its output too or not."""
+    name = pen.id("call")
+    call, output = _call(pen, name), _output(pen, name)
+    broken = pen.pick(((call, output), (call,), (output,)))
+    empty: Element = pen.pick(({"call_id": ""}, {"call_id": None}, {}))
+    for item in broken:
+        del item["call_id"]
+        item |= empty
+    place(pen, draft, [call, output], gaps)
+
+
+def result_null(pen: Pen, draft: Draft) -> None:
+    """An output has nothing in it: null, or not even that."""
+    call, output = pair(pen, pen.pick(("function", "custom")), pen.id("call"))
+    del output["output"]
+    output |= pen.pick(({"output": None}, {}))
+    place(pen, draft, [call, output], gaps)
+
+
+def content_null(pen: Pen, draft: Draft) -> None:
+    """A message says nothing: null, or not even that."""
+    turn: Element = {"role": pen.pick(("assistant", "user", "system", "developer"))}
+    place(pen, draft, [{**turn, **pen.pick(({"content": None}, {}))}], gaps)
+
+
+def repeated_item(pen: Pen, draft: Draft) -> None:
+    """An item with its id came twice."""
+    fresh = pen.pick((output_message(pen, ids=True), *hosted(pen)))
+    place(pen, draft, [fresh], gaps)
+    at = draft.elements.index(fresh)
+    behind = pen.pick([gap for gap in gaps(draft.elements) if gap > at])
+    draft.elements.insert(behind, dict(fresh))
+
+
+def same_id_different_item(pen: Pen, draft: Draft) -> None:
+    """Two items have one id: two messages, or a server's item before and after it was done."""
+    if pen.chance(3):
+        done = {
+            "type": "web_search_call",
+            "id": pen.id("ws"),
+            "action": {"type": "search", "query": "q"},
+            "status": "completed",
+        }
+        draft.elements += [{**done, "status": "in_progress"}, done]
+    else:
+        first, second = output_message(pen, ids=True), output_message(pen, ids=True)
+        draft.elements += [first, *question(pen), {**second, "id": first["id"]}]
+    if pen.chance():
+        draft.elements += question(pen)
+
+
+def output_named_like_call(pen: Pen, draft: Draft) -> None:
+    """An output carries the item id of its call."""
+    call, output = pair(pen, pen.pick(("function", "custom")), pen.id("call"))
+    name = {"id": pen.id(PREFIXES[call["type"]])}
+    place(pen, draft, [{**call, **name}, {**output, **name}], gaps)
+
+
+def replayed_unanswered(pen: Pen, draft: Draft) -> None:
+    """A block was sent twice, and one copy lacks its output; ids that are counted too."""
+    name = "call_0" if pen.chance(3) else pen.id("call")
+    asked, call, output = question(pen), _call(pen, name), _output(pen, name)
+    first, second = [*asked, call], [*asked, call, output]
+    if pen.chance(3):
+        first, second = second, first
+    draft.elements += first
+    repeat(pen, draft, second)
+
+
+def _unstore(pen: Pen, draft: Draft) -> None:
+    """Say that the server stores nothing, and take out what it alone would have."""
+    draft.body.pop("store", None)
+    draft.facts.pop("store", None)
+    (draft.facts if pen.chance(3) else draft.body)["store"] = False
+    draft.elements = [item for item in draft.elements if item.get("type") != "item_reference"]
+
+
+def _group(pen: Pen, *, thought: Element, ids: bool) -> list[Element]:
+    """Reasoning and what it produced: a message, or calls with their outputs."""
+    led = {"type": "reasoning", "summary": [], **thought}
+    if pen.chance(3):
+        return [led, output_message(pen, ids=ids)]
+    call, output = pair(pen, "function", pen.id("call"))
+    return [led, named(pen, call, ids=ids), output]
+
+
+def half_stripped_reasoning(pen: Pen, draft: Draft) -> None:
+    """The reasoning lost its id, what it led kept its own."""
+    _unstore(pen, draft)
+    proof = {"encrypted_content": f"sealed {pen.number()}"}
+    place(pen, draft, _group(pen, thought=proof, ids=True), gaps)
+
+
+def half_stripped_call(pen: Pen, draft: Draft) -> None:
+    """The reasoning kept its id, what it led lost its own."""
+    _unstore(pen, draft)
+    proof = {"encrypted_content": f"sealed {pen.number()}", "id": pen.id("rs")}
+    place(pen, draft, _group(pen, thought=proof, ids=False), gaps)
+
+
+def unstored_ids(pen: Pen, draft: Draft) -> None:
+    """Ids of a server that never stored them, on some or on all items."""
+    _unstore(pen, draft)
+    every = pen.chance()
+    draft.elements = [
+        named(pen, item, ids=True)
+        if item.get("type") in PREFIXES and "id" not in item and (every or pen.chance())
+        else item
+        for item in draft.elements
+    ]
+    draft.elements += [output_message(pen, ids=True)]
+
+
+def bare_reasoning(pen: Pen, draft: Draft) -> None:
+    """Reasoning by an id that the server never stored."""
+    _unstore(pen, draft)
+    place(pen, draft, _group(pen, thought={"id": pen.id("rs")}, ids=pen.chance()), gaps)
+
+
+STRIPPING = ("half_stripped_reasoning", "half_stripped_call", "unstored_ids")
+"""Faults only where unstored ids are taken out; elsewhere ids are right, or not ours to make."""
+
+MUTATORS: dict[str, Mutator] = {
+    each.__name__: each
+    for each in (
+        missing_result,
+        missing_results,
+        pending_result,
+        orphan_result,
+        headless_result,
+        second_result_equal,
+        second_result_different,
+        early_result,
+        wrong_output_type,
+        reused_id_in_batch,
+        reused_id_later,
+        call_id_missing,
+        result_null,
+        content_null,
+        repeated_item,
+        same_id_different_item,
+        output_named_like_call,
+        vendor_keys,
+        half_stripped_reasoning,
+        half_stripped_call,
+        unstored_ids,
+        bare_reasoning,
+        replayed_unanswered,
+        *replays(question, minted, gaps),
+        *sources(question, minted, gaps),
+    )
+}
+"""By name, in the order they apply: single faults, what is stored, replays, labels last."""

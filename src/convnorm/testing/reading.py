@@ -1,0 +1,200 @@
+"""What a history says, read from the wire without convnorm's own dialects and passes.
+
+The laws compare this before and after, so it must not share their mistakes.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from convnorm.envelope import is_close
+from convnorm.wire import fields
+
+CALLS = {
+    "function_call": ("name", "arguments"),
+    "custom_tool_call": ("name", "input"),
+    "shell_call": ("type", "action"),
+    "apply_patch_call": ("type", "operation"),
+    "local_shell_call": ("type", "action"),
+    "computer_call": ("type", "action"),
+}
+"""Responses: the calls that the client answers, and where their name and arguments stand."""
+OUTPUTS = {f"{kind}_output" for kind in CALLS}
+SPEAKERS = ("system", "developer", "user", "assistant")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Something somebody said: a text, a medium, or a whole item that nobody may change."""
+
+    at: int
+    role: str
+    text: str
+    id: str | None = None
+
+    @property
+    def what(self) -> tuple[str, str]:
+        """What makes it equal to another."""
+        return self.role, self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A tool call that the client answers."""
+
+    at: int
+    id: Any
+    name: str
+    arguments: str
+
+    @property
+    def what(self) -> tuple[str, str]:
+        """Which tool does what."""
+        return self.name, self.arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A tool's result, and the call it answers as far as order and ids tell."""
+
+    at: int
+    id: Any
+    output: str
+    texts: tuple[str, ...]
+    """The words in it."""
+    call: Called | None
+    invented: bool
+
+
+@dataclass(slots=True)
+class Reading:
+    """A history as the laws see it."""
+
+    said: list[Said] = field(default_factory=list)
+    calls: list[Called] = field(default_factory=list)
+    results: list[Returned] = field(default_factory=list)
+
+    @property
+    def unanswered(self) -> list[Called]:
+        """The calls that no result answers."""
+        answered = {id(result.call) for result in self.results}
+        return [call for call in self.calls if id(call) not in answered]
+
+
+def wire(element: object) -> Any:
+    """An element as plain JSON data."""
+    keys = fields(element)
+    return element if keys is None else json.loads(dump(dict(keys)))
+
+
+def dump(value: object) -> str:
+    """The bytes that would be sent."""
+    return json.dumps(value, default=lambda other: dict(fields(other) or {}))
+
+
+def history_key(request: Mapping[str, Any]) -> str:
+    """The key that holds the history."""
+    return "messages" if "messages" in request else "input"
+
+
+def read(request: Mapping[str, Any]) -> Reading:
+    """Everything that must not be lost."""
+    key = history_key(request)
+    elements = [wire(element) for element in request[key]]
+    said: list[Said] = []
+    calls: list[Called] = []
+    batches: list[int] = []
+    answers: list[tuple[int, Any, Any]] = []
+    for at, element in enumerate(elements):
+        batch = at
+        if key == "messages":
+            calls += _chat_calls(at, element)
+            if element.get("role") == "tool":
+                answers.append((at, element.get("tool_call_id"), element.get("content")))
+            else:
+                said += _spoken(at, element)
+        elif (kind := element.get("type")) in CALLS:
+            name, arguments = (element.get(place) for place in CALLS[kind])
+            calls.append(Called(at, element.get("call_id"), dump(name), dump(arguments)))
+            if at and elements[at - 1].get("type") in CALLS:
+                batch = batches[-1]
+        elif kind in OUTPUTS:
+            joined = element.get("call_id")
+            if joined is None and kind == "local_shell_call_output":
+                joined = element.get("id")
+            answers.append((at, joined, element.get("output")))
+        else:
+            said += _spoken(at, element)
+        batches += [batch] * (len(calls) - len(batches))
+    return Reading(said, calls, list(_results(calls, batches, answers)))
+
+
+def _chat_calls(at: int, message: Mapping[str, Any]) -> Iterator[Called]:
+    for call in message.get("tool_calls") or ():
+        body = call.get(call.get("type")) or {}
+        arguments = body.get("arguments", body.get("input"))
+        yield Called(at, call.get("id"), dump(body.get("name")), dump(arguments))
+
+
+def _spoken(at: int, element: Mapping[str, Any]) -> Iterator[Said]:
+    role, kind = element.get("role"), element.get("type", "message")
+    if kind == "reasoning":
+        if element.get("encrypted_content"):
+            yield Said(at, "reasoning", element["encrypted_content"])
+        return
+    if role not in SPEAKERS or kind != "message":
+        yield Said(at, "item", dump(element), element.get("id"))
+        return
+    if element.get("reasoning_content"):
+        yield Said(at, "reasoning", element["reasoning_content"])
+    content = element.get("content")
+    for part in [content] if isinstance(content, str) else content or ():
+        text = part if isinstance(part, str) else part.get("text", part.get("refusal"))
+        if text != "":
+            yield Said(at, role, dump(part) if text is None else text)
+    for key in ("refusal", "audio", "function_call"):
+        if element.get(key):
+            yield Said(at, role, dump(element[key]))
+
+
+def _results(
+    calls: Sequence[Called], batches: Sequence[int], answers: Sequence[tuple[int, Any, Any]]
+) -> Iterator[Returned]:
+    """Each result with its call: the newest open batch before it, first come first served.
+
+    What finds no call before it takes the next open one behind it.
+    """
+    waiting = list(range(len(calls)))
+    taken: dict[int, int] = {}
+    for number, (at, joined, _) in enumerate(answers):
+        before = [n for n in waiting if joined and calls[n].id == joined and calls[n].at < at]
+        if before:
+            newest = batches[before[-1]]
+            taken[number] = next(n for n in before if batches[n] == newest)
+            waiting.remove(taken[number])
+    for number, (at, joined, _) in enumerate(answers):
+        behind = [n for n in waiting if joined and calls[n].id == joined and calls[n].at > at]
+        if number not in taken and behind:
+            taken[number] = behind[0]
+            waiting.remove(behind[0])
+    for number, (at, joined, output) in enumerate(answers):
+        text = output or ""
+        words = tuple(_words(text))
+        call = calls[taken[number]] if number in taken else None
+        yield Returned(at, joined, dump(text), words, call, is_close((*words, "")[0], joined))
+
+
+def _words(output: Any) -> Iterator[str]:
+    if isinstance(output, str):
+        yield output
+    elif isinstance(output, list):
+        for part in output:
+            for key in ("text", "stdout", "stderr"):
+                if part.get(key):
+                    yield part[key]
+
+
+def words_in(said: Said) -> str:
+    """The text of a turn with the escapes of a quotation undone."""
+    return said.text.replace("&lt;", "<")

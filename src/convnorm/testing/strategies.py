@@ -1,0 +1,119 @@
+"""Hypothesis strategies: valid histories, broken ones, and histories that grow.
+
+`conversations` are accepted as they stand. `broken` ones carry one to three faults of `MUTATORS`,
+all of which the default policies repair. Elements are dicts, read-only mappings and SDK objects.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+from hypothesis import strategies as st
+
+from convnorm.context import Context
+from convnorm.targets import Target, find_target
+from convnorm.testing import (
+    openai_chat,
+    openai_chat_faults,
+    openai_responses,
+    openai_responses_faults,
+)
+from convnorm.testing.draft import Draft, Pen, dressed
+from convnorm.testing.faults import Mutator
+
+_WRITERS: Mapping[str, ModuleType] = {
+    "openai.chat": openai_chat,
+    "openai.responses": openai_responses,
+}
+
+MUTATORS: Mapping[str, Mapping[str, Mutator]] = MappingProxyType(
+    {
+        "openai.chat": MappingProxyType(openai_chat_faults.MUTATORS),
+        "openai.responses": MappingProxyType(openai_responses_faults.MUTATORS),
+    }
+)
+"""By dialect and name, in the order they apply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A request, the facts of its call, and what was done to it."""
+
+    request: dict[str, Any]
+    context: Context = Context()
+    applied: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Two requests of one conversation: the list of the second begins with that of the first."""
+
+    before: Sample
+    after: Sample
+
+
+def mutators(dialect: str, *, provider: str | None = None) -> Mapping[str, Mutator]:
+    """The faults that this provider's endpoint can show and convnorm repairs there."""
+    target = find_target(dialect, provider=provider)
+    return {
+        name: mutate for name, mutate in MUTATORS[dialect].items() if _applies(name, target)
+    }
+
+
+def _applies(name: str, target: Target) -> bool:
+    if name == "bare_reasoning":
+        return not target.reasoning_by_value
+    return name not in openai_responses_faults.STRIPPING or target.unstored_ids == "strip"
+
+
+@st.composite
+def conversations(draw: st.DrawFn, dialect: str, *, provider: str | None = None) -> Sample:
+    """Histories that this provider accepts as they stand."""
+    pen = Pen(draw, find_target(dialect, provider=provider))
+    draft: Draft = _WRITERS[dialect].written(pen, linked=True)
+    return Sample(draft.request(dressed(pen, draft.elements)), draft.context())
+
+
+@st.composite
+def broken(draw: st.DrawFn, dialect: str, *, provider: str | None = None) -> Sample:
+    """Histories with one to three faults."""
+    pen = Pen(draw, find_target(dialect, provider=provider))
+    draft, applied = _broken(pen, mutators(dialect, provider=provider))
+    return Sample(draft.request(dressed(pen, draft.elements)), draft.context(), applied)
+
+
+@st.composite
+def growing(draw: st.DrawFn, dialect: str, *, provider: str | None = None) -> Growth:
+    """A history with up to three faults, and the same one before its last elements came."""
+    pen = Pen(draw, find_target(dialect, provider=provider))
+    faults = mutators(dialect, provider=provider)
+    # What is still pending may not be sent while it is last.
+    draft, applied = _broken(
+        pen, {name: faults[name] for name in faults if name != "pending_result"}
+    )
+    elements = dressed(pen, draft.elements)
+    # What repeats the history comes at once: no request was ever sent in the middle of it.
+    ends = [
+        end
+        for end in _WRITERS[dialect].ends(draft.elements)
+        if not any(copy.start < end < copy.stop for copy in draft.copies)
+    ]
+    end = pen.pick(ends[::-1] or [len(elements)])
+    labels = draft.facts.get("sources")
+    facts = draft.context()
+    early = facts.model_copy(update={"sources": labels[:end]}) if labels else facts
+    return Growth(
+        Sample(draft.request(elements[:end]), early, applied),
+        Sample(draft.request(elements), facts, applied),
+    )
+
+
+def _broken(pen: Pen, faults: Mapping[str, Mutator]) -> tuple[Draft, tuple[str, ...]]:
+    draft: Draft = _WRITERS[pen.target.name].written(pen)
+    names = list(faults)
+    drawn = {pen.below(len(names)) for _ in range(1 + pen.below(3))}
+    applied = tuple(names[at] for at in sorted(drawn))
+    for name in applied:
+        faults[name](pen, draft)
+    return draft, applied

@@ -1,0 +1,103 @@
+"""One of several replayed histories owns what they share."""
+
+import pytest
+from builders import calls, message, result, said, user
+
+from convnorm import Context, Policy, PolicyError, explain, normalize
+
+CHAT = "openai.chat"
+
+
+def merged(*sources: tuple[str, list[dict[str, object]]]) -> tuple[list[dict[str, object]], Context]:
+    """Histories in a row, each message labelled with its source."""
+    history = [element for _, elements in sources for element in elements]
+    labels = tuple(label for label, elements in sources for _ in elements)
+    return history, Context(sources=labels)
+
+
+def arbitrate(strategy: str, *sources: tuple[str, list[dict[str, object]]]) -> list[object]:
+    history, context = merged(*sources)
+    policy = Policy.for_target(CHAT, arbitrate_sources={"strategy": strategy})
+    return normalize(history, policy, context=context)
+
+
+def test_growth_over_three_turns_is_linear() -> None:
+    """Executor and provider replay at every turn: N, N+k, N+2k messages, not N, 2N, 3N."""
+    conversation: list[dict[str, object]] = [user("hello")]
+    lengths = []
+    for turn in range(3):
+        new = [said(f"answer {turn}"), user("hello")]
+        done = arbitrate("merge", ("store", conversation), ("input", [*conversation, *new]))
+        assert [*conversation, *new] == done
+        conversation = [*conversation, *new]
+        lengths.append(len(done))
+    assert [3, 5, 7] == lengths
+
+
+def test_repetition_inside_one_source_survives() -> None:
+    """A user who says the same twice is heard twice."""
+    own = [user("yes"), said("ok"), user("yes"), said("ok")]
+
+    assert [*own, user("yes")] == arbitrate("merge", ("a", own), ("b", [*own, user("yes")]))
+
+
+def test_new_turn_that_equals_an_old_one_survives() -> None:
+    """The newest source's last words are new, even if they were said before."""
+    store = [user("hello"), said("hi")]
+
+    assert [*store, user("hello")] == arbitrate("merge", ("store", store), ("input", [user("hello")]))
+
+
+def test_older_part_replayed_by_the_newest_source_goes() -> None:
+    """A source that holds only the beginning of another adds nothing but its last words."""
+    store = [user("a"), said("b"), user("c"), said("d")]
+
+    done = arbitrate("merge", ("store", store), ("input", [user("a"), said("b")]))
+    assert store == done
+
+
+def test_sources_that_differ_are_both_kept_and_reported() -> None:
+    """No whole copy, no drop; the report says what was assumed."""
+    history, context = merged(("a", [user("1"), said("2")]), ("b", [user("1"), said("3")]))
+
+    report = explain(history, CHAT, context=context)
+    assert (history, ()) == (report.messages, report.edits)
+    assert ("source 'b' replays no other whole: what it has alone was kept",) == report.assumed
+
+
+def test_shared_ids_prove_single_copies() -> None:
+    """Where sources differ, messages with the same id are still copies."""
+    exchange = [calls("call_8sXk2Qp91Lm"), result("call_8sXk2Qp91Lm")]
+
+    done = arbitrate("merge", ("a", [user("1"), *exchange]), ("b", [user("2"), *exchange, said("3")]))
+    assert [user("1"), *exchange, user("2"), said("3")] == done
+
+
+def test_owner_can_be_named_or_be_the_longest() -> None:
+    """The owner's history is kept; what only others have goes, with the loss named."""
+    one = [user("x"), said("y"), user("z")]
+    two = [user("a"), said("b")]
+
+    assert one == arbitrate("longest", ("two", two), ("one", one))
+    assert [*two, *one] == arbitrate("prefer:two", ("two", two), ("one", one))
+    assert one == arbitrate("prefer:one", ("two", two), ("one", one))
+
+
+def test_unknown_owner_is_refused() -> None:
+    """A preferred source that is not there is a mistake, not a wish."""
+    with pytest.raises(PolicyError, match="prefers source 'nobody'"):
+        arbitrate("prefer:nobody", ("a", [user("1")]), ("b", [user("2")]))
+
+
+def test_every_message_needs_a_label() -> None:
+    """Labels that do not fit the list are refused."""
+    with pytest.raises(PolicyError, match="2 labels for 1 messages"):
+        normalize([user("a")], CHAT, context=Context(sources=("x", "y")))
+
+
+def test_unlabelled_messages_are_left_alone() -> None:
+    """None is no source."""
+    history = [message("msg_1", "a"), user("b"), user("b")]
+
+    report = explain(history[1:], CHAT, context=Context(sources=(None, "a")))
+    assert report.edits == ()

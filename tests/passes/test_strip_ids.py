@@ -1,0 +1,78 @@
+"""Items are replayed by value when the server stored nothing."""
+
+import pytest
+from builders import call, message, output, reasoning, user
+
+from convnorm import Context, Policy, explain, normalize, normalize_request
+
+RESPONSES = "openai.responses"
+UNSTORED = Context(store=False)
+SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {}}
+
+
+def without_id(item: dict[str, object]) -> dict[str, object]:
+    return {key: value for key, value in item.items() if key != "id"}
+
+
+def test_ids_of_items_sent_by_value_go() -> None:
+    """Messages, calls, outputs and sealed reasoning lose their ids and nothing else."""
+    history = [
+        user("q"),
+        reasoning("rs_1", "E"),
+        call("c", id="fc_1"),
+        {**output("c"), "id": "fco_1"},
+        message("msg_1", "a"),
+    ]
+
+    assert [without_id(item) for item in history] == normalize(history, RESPONSES, context=UNSTORED)
+
+
+def test_reasoning_without_its_proof_goes() -> None:
+    """Nothing usable is left of it, and the loss is named."""
+    report = explain([reasoning("rs_1"), message("msg_1", "a")], RESPONSES, context=UNSTORED)
+
+    assert [without_id(message("msg_1", "a"))] == report.messages
+    assert [("resp-item-not-persisted", True), ("id-unstored", False)] == [
+        (edit.rule, edit.loss is not None) for edit in report.edits
+    ]
+
+
+def test_items_the_server_made_keep_their_ids() -> None:
+    """A hosted item is refused without its id, and so is a group that keeps half of its ids."""
+    history = [reasoning("rs_1", "E"), SEARCH, {"type": "mcp_call", "id": "mcp_1", "name": "x"}]
+
+    assert explain(history, RESPONSES, context=UNSTORED).edits == ()
+
+
+@pytest.mark.parametrize("store", [True, None])
+def test_stored_items_keep_their_ids(store: bool | None) -> None:
+    """Only `store: false` wakes the pass."""
+    body = {"input": [reasoning("rs_1"), call("c", id="fc_1"), output("c")], "store": store}
+
+    assert body == normalize_request(body, RESPONSES)
+
+
+def test_endpoints_that_want_the_ids_keep_them() -> None:
+    """Azure Foundry keeps the ids of a sealed group; unusable reasoning still goes, with its ids."""
+    foundry = Policy.for_target(RESPONSES, provider="azure-foundry")
+    sealed = [reasoning("rs_1", "E"), call("c", id="fc_1"), output("c")]
+    bare = [reasoning("rs_2"), call("d", id="fc_2"), output("d")]
+
+    done = normalize([*sealed, *bare], foundry, context=UNSTORED)
+    assert [*sealed, call("d"), output("d")] == done
+
+
+def test_reasoning_that_is_read_as_text_stays() -> None:
+    """vLLM reads reasoning back from its text."""
+    vllm = Policy.for_target(RESPONSES, provider="vllm")
+
+    assert explain([reasoning("rs_1"), message("msg_1", "a")], vllm, context=UNSTORED).edits == ()
+
+
+def test_references_are_left_and_the_assumption_is_said() -> None:
+    """An item reference may name something that an earlier call stored."""
+    history = [{"type": "item_reference", "id": "msg_9"}, call("c", id="fc_1"), output("c")]
+
+    report = explain(history, RESPONSES, context=UNSTORED)
+    assert history[0] is report.messages[0]
+    assert ("msg_9 is taken for stored: an item refers to it",) == report.assumed
