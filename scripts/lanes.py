@@ -173,7 +173,8 @@ def prepare(lane: Lane) -> None:
             for word in (("-e", name) if name.startswith(".") else (name,))
         ]
         pinned = ("-c", lane.constraints, "--build-constraints", TOOLS.constraints)
-        call(uv, "venv", "--clear", "--python", sys.executable, VENVS / lane.name)
+        shutil.rmtree(VENVS / lane.name, ignore_errors=True)
+        call(uv, "venv", "--python", sys.executable, VENVS / lane.name)
         call(uv, "pip", "install", "--python", lane.python, *pinned, *asked)
         stamp.write_text(key(lane))
 
@@ -222,7 +223,7 @@ def run(step: Step, profile: str) -> None:
                 stderr=subprocess.STDOUT,
                 check=False,
             ).returncode
-        versions = json.loads(call(lane.python, "-c", LIST_VERSIONS))
+        versions = json.loads(call(lane.python, "-I", "-c", LIST_VERSIONS))
     except LaneError as error:
         step.file(".log").write_text(f"{error}\n")
         code, versions = 1, {}

@@ -51,6 +51,8 @@ class _Matcher:
         """By id and kind of result: batches of open calls, the newest last."""
         self.answered: dict[str, Pair] = {}
         """By id: the call that was answered last."""
+        self.stood_in: dict[str, list[Pair]] = {}
+        """By id: calls that an invented result answers, which a real one would answer better."""
         self.nameless: dict[int, list[Place]] = {}
         """By batch: results without an id that stand behind it."""
 
@@ -101,7 +103,14 @@ class _Matcher:
             if pair is not None:
                 pair.result = place
                 self.answered[result.call_id] = pair
+                if result.synthetic:
+                    self.stood_in.setdefault(result.call_id, []).append(pair)
                 return True
+        stood_in = self.stood_in.get(result.call_id)
+        if stood_in and not result.synthetic and _fits(result, stood_in[-1].call):
+            pair = stood_in.pop()
+            pair.extra.append(place)
+            return True
         answered = self.answered.get(result.call_id)
         if answered is None or not _fits(result, answered.call):
             return False

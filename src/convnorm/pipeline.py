@@ -195,12 +195,9 @@ def _run_pass(
     records = [_record(pass_.name, edit, history, work.call) for edit in edits]
     match work.policy.mode(pass_.name):
         case "raise":
-            said = "; ".join(
-                f"{record.where}: {record.why} [{record.rule}]" for record in records[:5]
-            )
-            raise ChangeError(
-                f"{pass_.name} would change the history ({len(records)} edits): {said}"
-            )
+            said = "; ".join(f"{one.where}: {one.why} [{one.rule}]" for one in records[:5])
+            more = f" and {len(records) - 5} more" if len(records) > 5 else ""
+            raise ChangeError(f"{pass_.name} would change {said}{more}")
         case "warn":
             for record in records:
                 _warn_once(record.by, record.rule, record.where, record.why)

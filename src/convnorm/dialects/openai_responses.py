@@ -224,7 +224,7 @@ def _items(raw: object, item: Mapping[str, Any], spec: Spec) -> tuple[Item, ...]
                 for part in decode_content(item.get(key), PART_TEXT, PART_MEDIA)
             )
             text = "\n".join(part.text for part in parts if isinstance(part, Text))
-            return (Reasoning(text, proof=text_id(item.get("encrypted_content")), raw=raw),)
+            return (Reasoning(text, proof=text_id(item.get("encrypted_content")) or None, raw=raw),)
         case "call":
             call_id, name = _call_id(item, spec), text_id(item.get(spec.name))
             return (

@@ -99,6 +99,10 @@ class _Repair:
         self.names = _Names(per_turn=self.target.unique_call_ids == "turn")
         self.leaving: set[int] = set()
         """Turns with a result that do not stay where they are."""
+        self.quoted: dict[int, str] = {}
+        """Turns with a result that become a user turn, and the rule that wants it."""
+        self.behind_block: list[tuple[int, int]] = []
+        """Quoted turns that stand inside a block of results, and where it ends."""
         self.dropped_calls: set[Place] = set()
         self.refers = any(isinstance(item, Opaque) and item.refers for _, item in history.items)
         """Some items are only referred to: a call may be among them."""
@@ -133,17 +137,20 @@ class _Repair:
                     rule=self.rules[Fault.DISPLACED],
                     why=f"the result of {call_id} belongs behind its call",
                 )
+        for turn, end in self.behind_block:
+            why = "a quotation cannot stand between results"
+            yield Move(turn, end, rule=self.quoted[turn], why=why)
         yield from self._drop_leads()
 
     def _block_end(self, at: int, answers: dict[int, int]) -> int:
         """The last turn of the block of results that stands behind turn `at` and may stay there."""
         end = at
         for turn in range(at + 1, len(self.turns)):
-            if turn in self.leaving or (turn in answers and answers[turn] != at):
-                continue  # it goes elsewhere: what follows it closes up
-            if answers.get(turn) != at:
-                break
-            end = turn
+            if answers.get(turn) == at:
+                end = turn
+            elif not (turn in self.leaving or turn in self.quoted or turn in answers):
+                break  # else it goes elsewhere, and what follows it closes up
+        self.behind_block += [(turn, end) for turn in range(at + 1, end) if turn in self.quoted]
         return end
 
     def _result(self, place: Place) -> ToolResult:
@@ -202,6 +209,7 @@ class _Repair:
                 self.leaving.add(place.turn)
                 yield Drop(place.turn, rule=rule, why=why, loss=Loss.RESULT)
             case "text":
+                self.quoted[place.turn] = rule
                 text = envelope.quote(text_of(result.output), call_id=result.call_id, name=name)
                 items: tuple[Item, ...] = (Text(text), *_media(result.output))
                 new = Turn("user", items, at=turn.at, source=turn.source)

@@ -198,7 +198,6 @@ PAIRING = (
                 {"type": "function_call_output", "call_id": "", "output": "10 EUR"},
             ]
         },
-        companions=("resp-required-field-missing",),
         find=_empty_call_ids,
     ),
 )
@@ -404,12 +403,15 @@ def _odd_roles(scan: Scan) -> Iterator[Finding]:
 def _missing_fields(scan: Scan) -> Iterator[Finding]:
     for call in scan.pairs.calls:
         if call.id is None and call.raw.get("call_id") != "":
-            given = shown(call.raw.get("call_id"))
-            yield Finding(call.position, ".call_id", f"the call_id of a call is {given}")
+            message = f"the call_id of a call is {shown(call.raw.get('call_id'))}"
+            yield Finding(call.position, ".call_id", message)
     for result in scan.pairs.results:
+        given = answered_id(result.raw)
+        if given == "" and result.call and result.call.id is None:
+            continue  # neither has a name, and they belong together: `resp-call-id-empty` says it
         if result.id is None:
-            given = shown(answered_id(result.raw))
-            yield Finding(result.position, ".call_id", f"the call_id of an output is {given}")
+            message = f"the call_id of an output is {shown(given)}"
+            yield Finding(result.position, ".call_id", message)
     for at in scan.no_output:
         yield Finding(at, ".output", "the output is null", repair="drop_empty")
     for at in scan.no_text:

@@ -241,12 +241,13 @@ def _conserve_results(
     before: Reading, after: Reading, copies: set[int], sample: Sample, report: Report
 ) -> None:
     """Each real result answers its own call, or is quoted in a turn that was not there before."""
-    ids = {call.id for call in before.calls}
     old = {said.what for said in before.said}
     answers = [result for result in after.results if not result.invented]
     unclaimed = list(answers)
     quotes = [words_in(said) for said in after.said if said.what not in old and said.role == "user"]
-    for result in before.results:
+    answered = {result.call.what for result in answers if result.call}
+    # Those that answer a call come first: a second result must not take their place.
+    for result in sorted(before.results, key=lambda each: each.call is None):
         if result.invented:
             continue
         wanted = _could_answer(result, before.calls)
@@ -255,7 +256,7 @@ def _conserve_results(
         if found is not None:
             if candidates is unclaimed:
                 unclaimed.remove(found)
-        elif result.call is not None and result.at not in copies and result.id in ids:
+        elif result.call is not None and result.call.what not in answered:
             _fail(f"no longer answers its call: {result}", sample, report.request)
         elif not any(_quotes(quote, result) for quote in quotes):
             _fail(f"a real result is lost: {result}", sample, report.request)
@@ -290,7 +291,8 @@ def _frontier(given: Reading, sent: Reading, end: int) -> int:
     orphans = [result for result in given.results if not result.id or result.id not in called]
     old = {said.what for said in given.said}
     quoted = [said.at for said in sent.said if said.what not in old] if orphans else []
-    return min([*closed, *quoted, end])
+    alone = [result.at for result in sent.results if result.call is None]
+    return min([*closed, *quoted, *alone, end])
 
 
 def _real(invented: object, key: str) -> dict[str, Any]:

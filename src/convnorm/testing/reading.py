@@ -163,7 +163,7 @@ def _results(
 ) -> Iterator[Returned]:
     """Each result with its call: the newest open batch before it, first come first served.
 
-    What finds no call before it takes the next open one behind it.
+    What has no call of its id before it takes the next open one behind it.
     """
     waiting = list(range(len(calls)))
     taken: dict[int, int] = {}
@@ -174,8 +174,9 @@ def _results(
             taken[number] = next(n for n in before if batches[n] == newest)
             waiting.remove(taken[number])
     for number, (at, joined, _) in enumerate(answers):
-        behind = [n for n in waiting if joined and calls[n].id == joined and calls[n].at > at]
-        if number not in taken and behind:
+        mine = [n for n, call in enumerate(calls) if joined and call.id == joined]
+        behind = [n for n in mine if n in waiting]
+        if behind and calls[mine[0]].at > at:
             taken[number] = behind[0]
             waiting.remove(behind[0])
     for number, (at, joined, output) in enumerate(answers):

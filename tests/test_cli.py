@@ -1,0 +1,94 @@
+"""The command line, as a user runs it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from builders import calls, result, user
+from typer.testing import CliRunner
+
+from convnorm.cli.app import app
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """A request with an unanswered call."""
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps({"model": "m", "messages": [calls("a"), user("b")]}))
+    return file
+
+
+def test_check_says_what_is_wrong(broken: Path) -> None:
+    """`check` names place, rule and repair, and exits with 1."""
+    done = runner.invoke(app, ["check", str(broken)])
+
+    assert 1 == done.exit_code
+    assert all(
+        word in done.stdout
+        for word in ("messages[0]", "chat-tool-calls-unanswered", "repair_tool_pairs")
+    )
+
+
+def test_check_speaks_json(broken: Path) -> None:
+    """`--json` is for programs."""
+    done = runner.invoke(app, ["check", str(broken), "--json"])
+
+    assert ["chat-tool-calls-unanswered"] == [row["rule"] for row in json.loads(done.stdout)]
+
+
+def test_check_of_a_clean_file(tmp_path: Path) -> None:
+    """Nothing wrong exits with 0."""
+    file = tmp_path / "list.json"
+    file.write_text(json.dumps([calls("a"), result("a")]))
+
+    assert 0 == runner.invoke(app, ["check", str(file)]).exit_code
+
+
+def test_fix_writes_and_explains(broken: Path, tmp_path: Path) -> None:
+    """The repaired request goes to a file, the edits to stderr, and the input stays."""
+    before = broken.read_text()
+    out = tmp_path / "out.json"
+
+    done = runner.invoke(app, ["fix", str(broken), "-o", str(out), "-p", "openai.chat"])
+    fixed = json.loads(out.read_text())
+    assert (0, before, "m", 3) == (
+        done.exit_code,
+        broken.read_text(),
+        fixed["model"],
+        len(fixed["messages"]),
+    )
+    assert "repair_tool_pairs" in done.stderr
+
+
+def test_fix_reads_stdin_and_prints(broken: Path) -> None:
+    """`-` is standard input; `-q` keeps stderr empty."""
+    done = runner.invoke(app, ["fix", "-", "-q"], input=broken.read_text())
+
+    assert (3, "") == (len(json.loads(done.stdout)["messages"]), done.stderr)
+
+
+def test_policy_file_is_used(broken: Path, tmp_path: Path) -> None:
+    """A policy file decides what a change means."""
+    policy = tmp_path / "p.toml"
+    policy.write_text('target = "openai.chat"\non_change = "raise"')
+
+    done = runner.invoke(app, ["fix", str(broken), "-p", str(policy)])
+    assert (2, True) == (done.exit_code, "repair_tool_pairs would change" in done.stderr)
+
+
+@pytest.mark.parametrize("text", ["{", "[null]", "5", "[]", '{"messages": 3}'])
+def test_bad_files_are_answered_in_one_line(tmp_path: Path, text: str) -> None:
+    """A file that cannot be used exits with 2 and no traceback."""
+    file = tmp_path / "bad.json"
+    file.write_text(text)
+
+    for command in ("check", "fix"):
+        done = runner.invoke(app, [command, str(file), "-p", "openai.chat"])
+        if text in ("[]", "[null]") and command == "check":
+            assert 1 == done.exit_code  # that is what is wrong
+        else:
+            assert (2, True) == (done.exit_code, done.stderr.startswith("convnorm:"))
+    missing = runner.invoke(app, ["check", str(tmp_path / "nowhere.json")])
+    assert (2, True) == (missing.exit_code, "cannot be read" in missing.stderr)
