@@ -15,7 +15,6 @@ from statistics import median
 from time import perf_counter
 
 import workload
-
 from convnorm import Context, normalize
 
 ROUNDS = 15
@@ -65,7 +64,9 @@ def main() -> None:
     steady = workload.responses(1000, ids=True)
     broken = workload.faulty(1000)
     same = normalize(clean, "openai.chat")
-    assert all(a is b for a, b in zip(same, clean, strict=True)), "a clean history was touched"  # noqa: S101  # a benchmark of wrong work is worthless
+    assert all(a is b for a, b in zip(same, clean, strict=True)), (
+        "a clean history was touched"
+    )  # a benchmark of wrong work is worthless
     size = len(json.dumps(clean)) / len(clean)
     print(f"{len(clean)} chat messages of {size:.0f} bytes; each row: x json.dumps of the same")
     for name, work, data in (

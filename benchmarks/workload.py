@@ -17,17 +17,20 @@ def _text(random: Random, low: int, high: int) -> str:
 
 def chat(size: int, seed: int = 0) -> Messages:
     """A clean tool-using conversation of at least `size` chat messages."""
-    random = Random(seed)  # noqa: S311  # a workload, not a secret
+    random = Random(seed)  # a workload, not a secret
     messages: Messages = [{"role": "system", "content": _text(random, 1500, 1500)}]
     while len(messages) < size:
         messages.append({"role": "user", "content": _text(random, 40, 400)})
         for _ in range(random.choice((0, 1, 1, 2, 2, 3, 4))):
-            ids = [f"call_{random.getrandbits(96):024x}" for _ in range(random.choice((1, 1, 2, 3)))]
+            ids = [
+                f"call_{random.getrandbits(96):024x}" for _ in range(random.choice((1, 1, 2, 3)))
+            ]
             function = {"name": "look", "arguments": json.dumps({"q": _text(random, 20, 60)})}
             calls = [{"id": i, "type": "function", "function": function} for i in ids]
             messages.append({"role": "assistant", "content": None, "tool_calls": calls})
             messages.extend(
-                {"role": "tool", "tool_call_id": i, "content": _text(random, 200, 4000)} for i in ids
+                {"role": "tool", "tool_call_id": i, "content": _text(random, 200, 4000)}
+                for i in ids
             )
         messages.append({"role": "assistant", "content": _text(random, 100, 1500)})
     return json.loads(json.dumps(messages))  # type: ignore[no-any-return]  # fresh strings, as loaded
@@ -54,7 +57,7 @@ def responses(size: int, *, ids: bool, seed: int = 0) -> Messages:
 
 def faulty(size: int, seed: int = 0) -> Messages:
     """2 % of the results missing, 2 % twice, 1 % without their call."""
-    random = Random(seed)  # noqa: S311  # a workload, not a secret
+    random = Random(seed)  # a workload, not a secret
     messages: Messages = []
     for message in chat(size, seed):
         luck = random.random() if message["role"] == "tool" else 1.0
@@ -84,11 +87,18 @@ def hurtful(size: int) -> dict[str, Messages]:
     pairs = [m for i in ids for m in (_call(i), _result(i))]
     return {
         "late: one early result at the very end": [_call("x"), *pairs, user, _result("x")],
-        "unanswered: all results lost": [_call(i) for i in ids for _ in (0, 1)][: size // 2] + [user],
+        "unanswered: all results lost": [*map(_call, ids), user],
         "orphans: all calls lost": [*(_result(i) for i in ids * 2), user],
         "wide: one step with all calls, results last": [_call(*ids), user, *map(_result, ids)],
-        "same: one call answered over and over": [_call("x"), *(_result("x") for _ in ids * 2), user],
-        "renamed: one id for all calls of a step": [_call(*["x"] * len(ids)), *(_result("x") for _ in ids)],
+        "same: one call answered over and over": [
+            _call("x"),
+            *(_result("x") for _ in ids * 2),
+            user,
+        ],
+        "renamed: one id for all calls of a step": [
+            _call(*["x"] * len(ids)),
+            *(_result("x") for _ in ids),
+        ],
         "replayed: a short block again and again": [user, *pairs[:4]] * (size // 5),
         "reversed: results before their calls": [*map(_result, ids), *map(_call, ids), user],
     }

@@ -5,10 +5,10 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from builders import calls, output, result, user
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders import calls, output, result, user
 from convnorm import (
     ConvnormError,
     DialectError,
@@ -24,7 +24,9 @@ from convnorm import (
 CHAT, RESPONSES = "openai.chat", "openai.responses"
 
 
-@pytest.mark.parametrize("given_", [None, 5, "text", {"role": "user"}, iter([user("a")]), b"x", object()])
+@pytest.mark.parametrize(
+    "given_", [None, 5, "text", {"role": "user"}, iter([user("a")]), b"x", object()]
+)
 def test_not_a_list(given_: Any) -> None:
     """What is no list is refused, and the error says what to pass."""
     with pytest.raises(DialectError):
@@ -88,7 +90,9 @@ def test_request_of_another_dialect_is_named() -> None:
 def test_dialect_is_detected() -> None:
     """One telling element is enough."""
     assert 2 == len(normalize([calls("a")]))
-    assert 2 == len(normalize([{"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}]))
+    assert 2 == len(
+        normalize([{"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}])
+    )
 
 
 def test_ambiguous_lists_are_refused_only_if_it_matters() -> None:
@@ -143,15 +147,20 @@ def test_cyclic_and_deep_data_neither_hang_nor_overflow(
 
 def test_unhashable_and_odd_ids_are_no_ids() -> None:
     """An id that is no string is treated as missing."""
+    odd: Any
     for odd in ([], {}, 5, 1.5, True):
-        done = normalize([calls(odd), {**result("x"), "tool_call_id": odd}, user("b")], CHAT)  # type: ignore[arg-type]  # that is the point
+        done = normalize([calls(odd), {**result("x"), "tool_call_id": odd}, user("b")], CHAT)
         assert check(done, CHAT) == []
 
 
 JUNK = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["type", "text", "id", "name", "call_id"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "text", "id", "name", "call_id"]), inner, max_size=3
+        )
+    ),
     max_leaves=6,
 )
 KEYS = st.sampled_from(
@@ -162,7 +171,15 @@ KEYS = st.sampled_from(
 )
 VALUES = JUNK | st.sampled_from(
     [
-        *("user", "assistant", "tool", "system", "function_call", "function_call_output", "reasoning"),
+        *(
+            "user",
+            "assistant",
+            "tool",
+            "system",
+            "function_call",
+            "function_call_output",
+            "reasoning",
+        ),
         *("message", "item_reference", "a", "b"),
     ]
 )
@@ -170,10 +187,10 @@ VALUES = JUNK | st.sampled_from(
 
 @pytest.mark.parametrize("target", [CHAT, RESPONSES])
 def test_garbage_never_crashes(target: str) -> None:
-    """Any JSON gives a repaired history or a ConvnormError, and the report agrees with the judge."""
+    """Any JSON gives a repaired history, which a second run leaves alone, or a ConvnormError."""
 
     @given(st.lists(st.dictionaries(KEYS, VALUES, max_size=5), max_size=6), st.booleans())
-    def run(history: list[dict[str, Any]], store: bool) -> None:  # noqa: FBT001  # drawn
+    def run(history: list[dict[str, Any]], store: bool) -> None:  # drawn
         key = "messages" if target == CHAT else "input"
         body = {key: history, "store": store}
         try:
@@ -188,7 +205,11 @@ def test_garbage_never_crashes(target: str) -> None:
 
 def test_caller_is_never_changed() -> None:
     """Read-only mappings come in and untouched ones go out as they are."""
-    frozen = [MappingProxyType(user("a")), MappingProxyType(calls("c")), MappingProxyType(user("b"))]
+    frozen = [
+        MappingProxyType(user("a")),
+        MappingProxyType(calls("c")),
+        MappingProxyType(user("b")),
+    ]
 
     done = normalize(frozen, CHAT)
     assert (frozen[0], frozen[1], frozen[2]) == (done[0], done[1], done[3])

@@ -80,7 +80,9 @@ def setting(case: dict[str, Any]) -> tuple[Policy, Context]:
         options["repair_tool_pairs"] = {"side_effecting": hints["side_effecting_tools"]}
     live = set(hints.get("pending_call_ids", []))
     if hints.get("unanswered") == "pending":
-        live |= {call["id"] for m in case["request"]["messages"] for call in m.get("tool_calls", [])}
+        live |= {
+            call["id"] for m in case["request"]["messages"] for call in m.get("tool_calls", [])
+        }
     policy = Policy.for_target(
         case["dialect"], provider=facts.get("provider"), model=facts.get("model"), **options
     )
@@ -89,7 +91,7 @@ def setting(case: dict[str, Any]) -> tuple[Policy, Context]:
 
 def texts(request: dict[str, Any]) -> Iterator[str]:
     """Everything said, and every result, that a request holds."""
-    for element in request.get("messages") or request.get("input"):
+    for element in request["messages" if "messages" in request else "input"]:
         for key in ("content", "output"):
             value = element.get(key)
             for part in value if isinstance(value, list) else [{"text": value}]:
@@ -116,7 +118,11 @@ def test_solved_case(name: str) -> None:
     assert check(answer or {}, policy) == []
     assert explain(answer or {}, policy).edits == ()
     wire = json.dumps(answer, ensure_ascii=False)
-    kept = [text for text in texts(case["request"]) if json.dumps(text, ensure_ascii=False)[1:-1] not in wire]
+    kept = [
+        text
+        for text in texts(case["request"])
+        if json.dumps(text, ensure_ascii=False)[1:-1] not in wire
+    ]
     assert kept == []
     assert [text for text in case.get("keep", []) if text not in wire] == []
     assert [text for text in case.get("gone", []) if text in wire] == []
@@ -137,7 +143,9 @@ def test_open_case_does_not_get_worse(name: str) -> None:
     after = {violation.rule for violation in report.remaining}
     wire = json.dumps(report.request, ensure_ascii=False)
     assert after <= before
-    assert all(json.dumps(text, ensure_ascii=False)[1:-1] in wire for text in texts(case["request"]))
+    assert all(
+        json.dumps(text, ensure_ascii=False)[1:-1] in wire for text in texts(case["request"])
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in SOLVED if CASES[name]["kind"] == "broken"])
@@ -147,7 +155,8 @@ def test_broken_case_is_reported(name: str) -> None:
     policy, context = setting(case)
 
     found = {one.rule for one in check(case["request"], policy, context=context, disputed=True)}
-    assert found >= set(case.get("rules", [])) and found
+    assert found
+    assert set(case.get("rules", [])) - found == set()
 
 
 def test_lists_are_honest() -> None:

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from builders import calls, result, user
 from typer.testing import CliRunner
 
+from builders import calls, result, user
 from convnorm.cli.app import app
 
 runner = CliRunner()

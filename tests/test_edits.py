@@ -45,7 +45,10 @@ def test_untouched_turns_are_the_same_objects() -> None:
     done = apply(ABC, [Move(0, 2, **BECAUSE)])
 
     assert [ABC.turns[1], ABC.turns[2], ABC.turns[0]] == list(done.turns)
-    assert all(t is original for t, original in zip(done.turns, [ABC.turns[i] for i in (1, 2, 0)], strict=True))
+    assert all(
+        t is original
+        for t, original in zip(done.turns, [ABC.turns[i] for i in (1, 2, 0)], strict=True)
+    )
 
 
 def test_items_are_dropped_and_replaced_in_place() -> None:

@@ -1,13 +1,12 @@
 """Policies from Python, JSON, TOML and pyproject.toml, and what they refuse."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import calls, user
 
+from builders import calls, user
 from convnorm import ChangeError, Context, Policy, PolicyError, check, explain, normalize_request
 from convnorm.passes import BUILTIN
 
@@ -26,8 +25,10 @@ def test_default_policy_has_every_pass_in_order() -> None:
         ("p.toml", 'target = "openai.chat"\n[repair_tool_pairs]\norphans = "drop"'),
         (
             "pyproject.toml",
-            '[tool.convnorm]\ntarget = "openai.chat"\n'
-            '[tool.convnorm.repair_tool_pairs]\norphans = "drop"',
+            (
+                '[tool.convnorm]\ntarget = "openai.chat"\n'
+                '[tool.convnorm.repair_tool_pairs]\norphans = "drop"'
+            ),
         ),
     ],
 )
@@ -62,7 +63,10 @@ def test_schema_names_every_pass_and_option() -> None:
         ({"target": CHAT, "passes": ["dedup"]}, "no pass 'dedup'; did you mean 'dedupe'"),
         ({"target": CHAT, "passes": [{"name": 3}]}, "no pass 3"),
         ({"target": CHAT, "passes": [3]}, "3 is no pass"),
-        ({"target": CHAT, "passes": ["drop_empty", "dedupe"]}, "dedupe must come before drop_empty"),
+        (
+            {"target": CHAT, "passes": ["drop_empty", "dedupe"]},
+            "dedupe must come before drop_empty",
+        ),
         ({"target": CHAT, "passes": ["dedupe", "dedupe"]}, "'dedupe' is in the policy twice"),
         ({"target": CHAT, "repair_tool_pairs": {"orphan": "drop"}}, "did you mean 'orphans'"),
         ({"target": CHAT, "repair_tool_pairs": {"orphans": "eat"}}, "'text', 'drop' or 'raise'"),
@@ -136,7 +140,7 @@ def test_context_refuses_what_it_does_not_know() -> None:
 
 
 @pytest.fixture
-def offered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def offered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An installed package that offers the pass `shout`."""
     package = tmp_path / "shouting.py"
     package.write_text(
@@ -158,7 +162,6 @@ def offered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shouting\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[convnorm.passes]\nshout = shouting:Shout\n")
     monkeypatch.syspath_prepend(tmp_path)
-    return
 
 
 @pytest.mark.usefixtures("offered")

@@ -38,8 +38,17 @@ def test_every_error_has_one_root() -> None:
 
 
 def test_import_pulls_in_no_framework_and_no_extra() -> None:
-    """`import convnorm` loads neither an SDK, a framework, the test helpers nor the command line."""
-    heavy = ["openai", "agents", "litellm", "agent_framework", "hypothesis", "typer", "rich", "pytest"]
+    """`import convnorm` loads no SDK, no framework, no test helpers and no command line."""
+    heavy = [
+        "openai",
+        "agents",
+        "litellm",
+        "agent_framework",
+        "hypothesis",
+        "typer",
+        "rich",
+        "pytest",
+    ]
     code = f"import convnorm, sys; print([m for m in {heavy} if m in sys.modules])"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603  # our own interpreter

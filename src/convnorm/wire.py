@@ -7,6 +7,10 @@ from typing import Any, cast
 from convnorm.errors import DialectError
 
 
+LIST = (list, tuple)
+"""What counts as a list on the wire; `isinstance(x, LIST)` builds the union every time."""
+
+
 def fields(element: object) -> Mapping[str, Any] | None:
     """The keys of one wire object as they would be sent, or None if it is no object at all.
 
@@ -26,7 +30,7 @@ def text_of(output: object) -> str:
     """What a tool returned, as one text: strings and text parts as they are, the rest as JSON."""
     if isinstance(output, str):
         return output
-    if isinstance(output, list | tuple):
+    if isinstance(output, LIST):
         parts = [fields(part) or {} for part in output]
         if all(isinstance(part.get("text"), str) or part.get("type") in IMAGES for part in parts):
             return "\n".join(part["text"] for part in parts if "text" in part)

@@ -90,7 +90,14 @@ def test_chat_assistant_fields_become_items() -> None:
 @pytest.mark.parametrize("kind", sorted(DIALECTS[RESPONSES].ITEMS))  # type: ignore[attr-defined]  # this dialect's own table
 def test_every_responses_item_survives_a_rewrite(kind: str) -> None:
     """Vendor keys and unknown fields stay when a turn is written again."""
-    item = {"type": kind, "id": "x_1", "call_id": "c", "role": "user", "content": "t", "vendor": {"a": 1}}
+    item = {
+        "type": kind,
+        "id": "x_1",
+        "call_id": "c",
+        "role": "user",
+        "content": "t",
+        "vendor": {"a": 1},
+    }
     history = decoded(RESPONSES, item)
     copied = History(tuple(replace(turn) for turn in history.turns))
 

@@ -1,14 +1,16 @@
 """One of several replayed histories owns what they share."""
 
 import pytest
-from builders import calls, message, result, said, user
 
+from builders import calls, message, result, said, user
 from convnorm import Context, Policy, PolicyError, explain, normalize
 
 CHAT = "openai.chat"
 
 
-def merged(*sources: tuple[str, list[dict[str, object]]]) -> tuple[list[dict[str, object]], Context]:
+def merged(
+    *sources: tuple[str, list[dict[str, object]]],
+) -> tuple[list[dict[str, object]], Context]:
     """Histories in a row, each message labelled with its source."""
     history = [element for _, elements in sources for element in elements]
     labels = tuple(label for label, elements in sources for _ in elements)
@@ -45,7 +47,9 @@ def test_new_turn_that_equals_an_old_one_survives() -> None:
     """The newest source's last words are new, even if they were said before."""
     store = [user("hello"), said("hi")]
 
-    assert [*store, user("hello")] == arbitrate("merge", ("store", store), ("input", [user("hello")]))
+    assert [*store, user("hello")] == arbitrate(
+        "merge", ("store", store), ("input", [user("hello")])
+    )
 
 
 def test_older_part_replayed_by_the_newest_source_goes() -> None:
@@ -69,7 +73,9 @@ def test_shared_ids_prove_single_copies() -> None:
     """Where sources differ, messages with the same id are still copies."""
     exchange = [calls("call_8sXk2Qp91Lm"), result("call_8sXk2Qp91Lm")]
 
-    done = arbitrate("merge", ("a", [user("1"), *exchange]), ("b", [user("2"), *exchange, said("3")]))
+    done = arbitrate(
+        "merge", ("a", [user("1"), *exchange]), ("b", [user("2"), *exchange, said("3")])
+    )
     assert [user("1"), *exchange, user("2"), said("3")] == done
 
 

@@ -1,8 +1,8 @@
 """What is in the history twice goes, if ids prove that it is the same thing."""
 
 import pytest
-from builders import call, calls, message, output, reasoning, result, said, user
 
+from builders import call, calls, message, output, reasoning, result, said, user
 from convnorm import Context, Provenance, explain, normalize
 
 CHAT, RESPONSES = "openai.chat", "openai.responses"
@@ -32,7 +32,13 @@ def test_only_proved_turns_of_a_partial_replay_go() -> None:
 
 def test_turns_between_two_proved_ones_go() -> None:
     """Inside a run that ids prove, turns without ids are part of the copy."""
-    run = [calls(RANDOM), result(RANDOM), user("go on"), calls("call_77aXbYcZd1"), result("call_77aXbYcZd1")]
+    run = [
+        calls(RANDOM),
+        result(RANDOM),
+        user("go on"),
+        calls("call_77aXbYcZd1"),
+        result("call_77aXbYcZd1"),
+    ]
     history = [user("a"), *run, said("x"), *run, user("b")]
 
     assert [user("a"), *run, said("x"), user("b")] == normalize(history, CHAT)
@@ -71,7 +77,9 @@ def test_same_call_with_another_result_is_no_copy() -> None:
 
 def test_parallel_calls_with_a_result_each_are_no_copies() -> None:
     """Two equal calls of one batch that were both answered are renamed, not collapsed."""
-    done = normalize([call(RANDOM), call(RANDOM), output(RANDOM, "1"), output(RANDOM, "2")], RESPONSES)
+    done = normalize(
+        [call(RANDOM), call(RANDOM), output(RANDOM, "1"), output(RANDOM, "2")], RESPONSES
+    )
 
     ids = [item["call_id"] for item in done]
     assert (4, ids[:2]) == (len(done), ids[2:])
@@ -102,7 +110,7 @@ def test_different_content_under_one_id_loses_the_id_not_the_content() -> None:
 
 
 def test_group_loses_its_ids_together() -> None:
-    """If a call loses its id, the reasoning that led it does too, or goes if nothing else is left."""
+    """If a call loses its id, the reasoning that led it does too, or goes without a proof."""
     first = [reasoning("rs_1", "E1"), call("call_aa11bb22", id="fc_1"), output("call_aa11bb22")]
     sealed = [reasoning("rs_2", "E2"), call("call_cc33dd44", id="fc_1"), output("call_cc33dd44")]
     bare = [reasoning("rs_3"), call("call_ee55ff66", id="fc_1"), output("call_ee55ff66")]
@@ -128,7 +136,10 @@ def test_reference_to_an_item_that_is_there_goes() -> None:
     """An item is sent by value or by reference, not both."""
     reference = {"type": "item_reference", "id": "msg_68a0f1c2"}
 
-    for pair in ([message("msg_68a0f1c2", "a"), reference], [reference, message("msg_68a0f1c2", "a")]):
+    for pair in (
+        [message("msg_68a0f1c2", "a"), reference],
+        [reference, message("msg_68a0f1c2", "a")],
+    ):
         assert [message("msg_68a0f1c2", "a")] == normalize(pair, RESPONSES)
 
 

@@ -1,7 +1,6 @@
 """Empty shapes are written in a form the target accepts."""
 
 from builders import calls, output, result, said, user
-
 from convnorm import explain, normalize
 
 CHAT, RESPONSES = "openai.chat", "openai.responses"

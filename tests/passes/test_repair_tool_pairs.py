@@ -1,8 +1,8 @@
 """Every call has exactly one result, and every result its call."""
 
 import pytest
-from builders import call, calls, output, result, said, user
 
+from builders import call, calls, output, result, said, user
 from convnorm import (
     Context,
     NotReadyError,
@@ -26,7 +26,14 @@ def test_missing_results_are_closed_in_call_order() -> None:
     """Parallel calls without results are closed in the order of the calls."""
     history = [user("go"), calls("a", "b", "c"), result("b"), user("next")]
 
-    expected = [user("go"), calls("a", "b", "c"), closed("a"), result("b"), closed("c"), user("next")]
+    expected = [
+        user("go"),
+        calls("a", "b", "c"),
+        closed("a"),
+        result("b"),
+        closed("c"),
+        user("next"),
+    ]
     assert expected == normalize(history, CHAT)
 
 
@@ -186,8 +193,14 @@ def test_types_must_match_in_responses() -> None:
 @pytest.mark.parametrize(
     ("made", "answer"),
     [
-        ({"type": "custom_tool_call", "name": "x", "input": ""}, {"type": "custom_tool_call_output"}),
-        ({"type": "local_shell_call", "id": "lsh_1", "action": {}}, {"type": "function_call_output"}),
+        (
+            {"type": "custom_tool_call", "name": "x", "input": ""},
+            {"type": "custom_tool_call_output"},
+        ),
+        (
+            {"type": "local_shell_call", "id": "lsh_1", "action": {}},
+            {"type": "function_call_output"},
+        ),
     ],
 )
 def test_textual_kinds_are_closed_in_their_own_type(
@@ -254,7 +267,11 @@ def test_live_call_that_the_user_talks_past_is_closed_as_pending() -> None:
     context = Context(live_calls=frozenset({"pay"}))
 
     done = normalize([calls("pay"), user("well?")], CHAT, context=context)
-    assert [calls("pay"), closed("pay", "This call is still waiting for its result."), user("well?")] == done
+    assert [
+        calls("pay"),
+        closed("pay", "This call is still waiting for its result."),
+        user("well?"),
+    ] == done
 
 
 def test_words_fit_what_is_known() -> None:

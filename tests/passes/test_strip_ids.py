@@ -1,8 +1,8 @@
 """Items are replayed by value when the server stored nothing."""
 
 import pytest
-from builders import call, message, output, reasoning, user
 
+from builders import call, message, output, reasoning, user
 from convnorm import Context, Policy, explain, normalize, normalize_request
 
 RESPONSES = "openai.responses"
@@ -53,7 +53,7 @@ def test_stored_items_keep_their_ids(store: bool | None) -> None:
 
 
 def test_endpoints_that_want_the_ids_keep_them() -> None:
-    """Azure Foundry keeps the ids of a sealed group; unusable reasoning still goes, with its ids."""
+    """Azure Foundry keeps the ids of a sealed group; unusable reasoning still goes."""
     foundry = Policy.for_target(RESPONSES, provider="azure-foundry")
     sealed = [reasoning("rs_1", "E"), call("c", id="fc_1"), output("c")]
     bare = [reasoning("rs_2"), call("d", id="fc_2"), output("d")]

@@ -77,7 +77,10 @@ def test_tool_calls_of_an_object_inside_a_dict() -> None:
     """`{"tool_calls": message.tool_calls}` mixes both, and is common."""
     mixed = {"role": "assistant", "content": None, "tool_calls": CALLING.tool_calls}
 
-    assert explain([mixed, {"role": "tool", "tool_call_id": "call_1", "content": "x"}], CHAT).edits == ()
+    assert (
+        explain([mixed, {"role": "tool", "tool_call_id": "call_1", "content": "x"}], CHAT).edits
+        == ()
+    )
     assert 3 == len(normalize([mixed, {"role": "user", "content": "?"}], CHAT))
 
 

@@ -11,9 +11,13 @@ from convnorm import Report, Violation
 def show_violations(console: Console, violations: Sequence[Violation]) -> None:
     """One paragraph per fault: where, what is wrong, what the provider says, what repairs it."""
     for one in violations:
-        console.print(f"[red]✗[/] [bold]{escape(one.path)}[/] {escape(one.message)}", highlight=False)
+        console.print(
+            f"[red]✗[/] [bold]{escape(one.path)}[/] {escape(one.message)}", highlight=False
+        )
         console.print(f"  rule {one.rule}: {escape(one.error)}", style="dim", highlight=False)
-        repair = f"repaired by {one.repair}" if one.repair else "not repaired silently: see the rule"
+        repair = (
+            f"repaired by {one.repair}" if one.repair else "not repaired silently: see the rule"
+        )
         console.print(f"  {repair}", style="dim", highlight=False)
     if not violations:
         console.print("[green]✓[/] nothing that this request shows would be refused")

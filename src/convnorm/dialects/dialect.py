@@ -1,7 +1,7 @@
 """What every dialect needs: the shape of its module, and how to refuse what it cannot read."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from convnorm.context import Context
@@ -9,7 +9,9 @@ from convnorm.errors import DialectError
 from convnorm.facts import Fact
 from convnorm.ir import History, Media, Opaque, Text, Turn
 from convnorm.targets import Target
-from convnorm.wire import fields
+from convnorm.wire import LIST, fields
+
+NOTHING: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +47,12 @@ class Dialect(Protocol):
         """The wire list of a history; turns that are still those of `original` as they came."""
 
 
-def read(element: object, position: str) -> Mapping[str, Any]:
+def read(element: object, key: str, at: int) -> Mapping[str, Any]:
     """The keys of one element, or an error that says where and what it is."""
     found = fields(element)
     if found is None:
         raise DialectError(
-            f"{position} is {_a(element)}, not a message: "
+            f"{key}[{at}] is {_a(element)}, not a message: "
             "every element must be a dict, another mapping or an SDK object"
         )
     return found
@@ -71,7 +73,7 @@ def decode_content(
     """The items of a message's content: a bare string, or a list of parts by their type."""
     if isinstance(content, str):
         return (Text(content),)
-    if not isinstance(content, list | tuple):
+    if not isinstance(content, LIST):
         return () if content is None else (Opaque(content),)
     items: list[Text | Media | Opaque] = []
     for part in content:
@@ -87,11 +89,17 @@ def decode_content(
     return tuple(items)
 
 
-def facts_of_turn(at: int, call: Call) -> dict[str, Any]:
-    """What the context knows of the message at index `at`."""
-    context = call.context
-    return {
-        "source": context.sources[at] if at < len(context.sources) else None,
-        "model": context.provenance.models.get(at),
-        "edited": at in context.provenance.edited,
-    }
+def with_facts(turns: list[Turn], context: Context) -> tuple[Turn, ...]:
+    """The turns with what the context knows of each."""
+    sources, provenance = context.sources, context.provenance
+    if not (sources or provenance.models or provenance.edited):
+        return tuple(turns)
+    return tuple(
+        replace(
+            turn,
+            source=sources[at] if sources else None,
+            model=provenance.models.get(at),
+            edited=at in provenance.edited,
+        )
+        for at, turn in enumerate(turns)
+    )

@@ -8,7 +8,7 @@ known here is opaque, and a message is written by laying what changed over the c
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from convnorm.dialects.dialect import Call, decode_content, facts_of_turn, read, text_id
+from convnorm.dialects.dialect import NOTHING, Call, decode_content, read, text_id, with_facts
 from convnorm.envelope import is_close
 from convnorm.facts import Fact
 from convnorm.ir import (
@@ -23,7 +23,7 @@ from convnorm.ir import (
     Turn,
     same_item,
 )
-from convnorm.wire import fields
+from convnorm.wire import LIST, fields
 
 KEY = "messages"
 
@@ -32,8 +32,8 @@ PART_TEXT = {"text": "text", "refusal": "refusal"}
 PART_MEDIA = {"image_url": "image", "input_audio": "audio", "file": "file"}
 BODY = {"function": ("function", "arguments"), "custom": ("custom", "input")}
 """By kind of call: the key of its body, and the key in it that holds the arguments."""
-SPEAKING = ("tool_calls", "function_call", "refusal", "audio")
-"""With one of these an assistant message needs no content."""
+SPEAKING = ("function_call", "refusal", "audio")
+"""With one of these, or with calls, an assistant message needs no content."""
 
 
 def detect(element: Mapping[str, Any]) -> bool:
@@ -47,7 +47,7 @@ def detect(element: Mapping[str, Any]) -> bool:
 
 def _part_types(element: Mapping[str, Any]) -> Iterator[str]:
     content = element.get("content")
-    for part in content if isinstance(content, list | tuple) else ():
+    for part in content if isinstance(content, LIST) else ():
         kind = (fields(part) or {}).get("type")
         if isinstance(kind, str):
             yield kind
@@ -60,19 +60,18 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:  # noqa: ARG001
     call_ids: set[str] = set()
     waiting: set[str] = set()
     for at, element in enumerate(elements):
-        message = element if type(element) is dict else read(element, f"{KEY}[{at}]")
+        message = element if type(element) is dict else read(element, KEY, at)
         role = message.get("role")
         content = message.get("content")
         if type(content) is not str:
             if content is None:
                 if not _may_be_null(message):
                     facts.add(Fact.EMPTY)
-            elif not isinstance(content, list | tuple | str):
+            elif not isinstance(content, LIST) and not isinstance(content, str):
                 facts.add(Fact.SHAPE)
-            elif not content and not isinstance(content, str):
+            elif not content and isinstance(content, LIST):
                 facts.add(Fact.EMPTY)
-        message_id = message.get("id")
-        if isinstance(message_id, str):
+        if "id" in message and isinstance(message_id := message["id"], str):
             if message_id in ids:
                 facts.add(Fact.REPEATED_ID)
             ids.add(message_id)
@@ -82,13 +81,11 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:  # noqa: ARG001
                 waiting.remove(call_id)
             else:
                 facts.add(Fact.PAIRING)
-            continue
-        if waiting:
+        elif waiting:
             facts.add(Fact.PAIRING)
             waiting.clear()
-        calls = message.get("tool_calls")
-        if calls is not None:
-            if role != "assistant" or not isinstance(calls, list | tuple):
+        if "tool_calls" in message and (calls := message["tool_calls"]) is not None:
+            if role != "assistant" or not isinstance(calls, LIST):
                 facts.add(Fact.SHAPE)
             if not calls:
                 facts.add(Fact.EMPTY)
@@ -105,12 +102,15 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:  # noqa: ARG001
 
 def _may_be_null(message: Mapping[str, Any]) -> bool:
     """Null is how an assistant speaks that only calls tools, and what an old function returned."""
-    role = message.get("role")
-    return role == "function" or (role == "assistant" and any(map(message.get, SPEAKING)))
+    match message.get("role"):
+        case "assistant":
+            return bool(message.get("tool_calls")) or any(map(message.get, SPEAKING))
+        case role:
+            return role == "function"
 
 
 def _survey_calls(calls: object, waiting: set[str], call_ids: set[str], facts: set[Fact]) -> None:
-    for tool_call in calls if isinstance(calls, list | tuple) else ():
+    for tool_call in calls if isinstance(calls, LIST) else ():
         keys = tool_call if type(tool_call) is dict else fields(tool_call)
         if keys is None:
             facts.add(Fact.SHAPE)
@@ -129,22 +129,19 @@ def _survey_calls(calls: object, waiting: set[str], call_ids: set[str], facts: s
 
 def decode(elements: Sequence[object], request: Mapping[str, Any], call: Call) -> History:
     """The history behind `messages`."""
-    turns = (
-        _turn(element, read(element, f"{KEY}[{at}]"), at=at, **facts_of_turn(at, call))
-        for at, element in enumerate(elements)
-    )
-    return History(tuple(turns), request)
+    turns = [_turn(element, read(element, KEY, at), at) for at, element in enumerate(elements)]
+    return History(with_facts(turns, call.context), request)
 
 
-def _turn(raw: object, message: Mapping[str, Any], **facts: Any) -> Turn:
+def _turn(raw: object, message: Mapping[str, Any], at: int) -> Turn:
     role = message.get("role")
     return Turn(
-        role=role if isinstance(role, str) else "",
-        items=_items(message),
-        raw=raw,
-        id=text_id(message.get("id")),
-        empties=frozenset(_empties(message)),
-        **facts,
+        role if isinstance(role, str) else "",
+        _items(message),
+        raw,
+        at,
+        text_id(message.get("id")),
+        empties=_empties(message),
     )
 
 
@@ -177,7 +174,7 @@ def _items(message: Mapping[str, Any]) -> tuple[Item, ...]:
             )
         )
     calls = message.get("tool_calls")
-    items.extend(_call(raw) for raw in (calls if isinstance(calls, list | tuple) else ()))
+    items.extend(_call(raw) for raw in (calls if isinstance(calls, LIST) else ()))
     return tuple(items)
 
 
@@ -198,16 +195,17 @@ def _call(raw: object) -> Item:
     )
 
 
-def _empties(message: Mapping[str, Any]) -> Iterator[str]:
-    content = message.get("content")
+def _empties(message: Mapping[str, Any]) -> frozenset[str]:
+    content, calls = message.get("content"), message.get("tool_calls")
+    empties = []
     if content is None:
         if not _may_be_null(message):
-            yield "content"
-    elif isinstance(content, list | tuple) and not content:
-        yield "content_list"
-    calls = message.get("tool_calls")
-    if isinstance(calls, list | tuple) and not calls:
-        yield "tool_calls"
+            empties.append("content")
+    elif isinstance(content, LIST) and not content:
+        empties.append("content_list")
+    if isinstance(calls, LIST) and not calls:
+        empties.append("tool_calls")
+    return frozenset(empties) if empties else NOTHING
 
 
 def encode(history: History, original: History) -> list[Any]:
@@ -226,7 +224,7 @@ def _message(turn: Turn) -> Any:
             message |= {"tool_call_id": result.call_id, "content": result.output}
     else:
         _lay_items(turn.items, message, was)
-    gone = frozenset(_empties(was)) - turn.empties
+    gone = _empties(was) - turn.empties
     if "content" in gone or "content_list" in gone:
         message["content"] = message.get("content") or ""
     if "tool_calls" in gone:

@@ -5,11 +5,11 @@ or something the server made, which passes whole. `ITEMS` is the whole knowledge
 type that is not in it is opaque.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from convnorm.dialects.dialect import Call, decode_content, facts_of_turn, read, text_id
+from convnorm.dialects.dialect import NOTHING, Call, decode_content, read, text_id, with_facts
 from convnorm.envelope import is_close
 from convnorm.facts import Fact
 from convnorm.ir import (
@@ -24,7 +24,7 @@ from convnorm.ir import (
     Turn,
     same_item,
 )
-from convnorm.wire import fields
+from convnorm.wire import LIST, fields
 
 KEY = "input"
 
@@ -97,6 +97,7 @@ UNKNOWN = Spec("other")
 ANSWERED_BY = {"local_shell": ("function", "local_shell")}
 """Kinds of call that an output of another kind answers too."""
 
+CONTENT, OUTPUT = frozenset({"content"}), frozenset({"output"})
 OUTPUT_TYPE = {spec.kind: name for name, spec in ITEMS.items() if spec.what == "result"}
 
 
@@ -114,7 +115,7 @@ def detect(element: Mapping[str, Any]) -> bool:
     if isinstance(kind := element.get("type"), str) and kind in ITEMS:
         return True
     content = element.get("content")
-    for part in content if isinstance(content, list | tuple) else ():
+    for part in content if isinstance(content, LIST) else ():
         kind = (fields(part) or {}).get("type")
         if isinstance(kind, str) and (kind == "output_text" or kind.startswith("input_")):
             return kind != "input_audio"  # chat has a part of that name too
@@ -131,7 +132,7 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
     call_ids: set[str] = set()
     waiting: dict[str, str] = {}
     for at, element in enumerate(elements):
-        item = element if type(element) is dict else read(element, f"{KEY}[{at}]")
+        item = element if type(element) is dict else read(element, KEY, at)
         spec = _spec(item)
         item_id = item.get("id")
         if item_id is not None and isinstance(item_id, str):
@@ -187,23 +188,20 @@ def _stands_alone(item: Mapping[str, Any]) -> bool:
 
 def decode(elements: Sequence[object], request: Mapping[str, Any], call: Call) -> History:
     """The history behind `input`."""
-    turns = (
-        _turn(element, read(element, f"{KEY}[{at}]"), at=at, **facts_of_turn(at, call))
-        for at, element in enumerate(elements)
-    )
-    return History(tuple(turns), request)
+    turns = [_turn(element, read(element, KEY, at), at) for at, element in enumerate(elements)]
+    return History(with_facts(turns, call.context), request)
 
 
-def _turn(raw: object, item: Mapping[str, Any], **facts: Any) -> Turn:
+def _turn(raw: object, item: Mapping[str, Any], at: int) -> Turn:
     spec = _spec(item)
     return Turn(
-        role=_role(item, spec),
-        items=_items(raw, item, spec),
-        raw=raw,
-        id=text_id(item.get("id")),
-        needs_id=spec.needs_id,
-        empties=frozenset(_empties(item, spec)),
-        **facts,
+        _role(item, spec),
+        _items(raw, item, spec),
+        raw,
+        at,
+        text_id(item.get("id")),
+        spec.needs_id,
+        _empties(item, spec),
     )
 
 
@@ -255,18 +253,18 @@ def _items(raw: object, item: Mapping[str, Any], spec: Spec) -> tuple[Item, ...]
 
 def _said(output: object) -> object:
     """The text of an output; of a shell output, what its only chunk wrote to stderr."""
-    if isinstance(output, list | tuple) and len(output) == 1:
+    if isinstance(output, LIST) and len(output) == 1:
         return (fields(output[0]) or {}).get("stderr")
     return output
 
 
-def _empties(item: Mapping[str, Any], spec: Spec) -> Iterator[str]:
-    if spec.what == "message" and item.get("content") is None:
-        yield "content"
-    # A patch may be answered by its status alone.
-    said = spec.paired and spec.kind in ("function", "custom") and spec.what == "result"
-    if said and item.get("output") is None:
-        yield "output"
+def _empties(item: Mapping[str, Any], spec: Spec) -> frozenset[str]:
+    if spec.what == "message":
+        return CONTENT if item.get("content") is None else NOTHING
+    # Of the other kinds, a patch may be answered by its status alone.
+    if spec.what == "result" and spec.kind in ("function", "custom"):
+        return OUTPUT if item.get("output") is None else NOTHING
+    return NOTHING
 
 
 def encode(history: History, original: History) -> list[Any]:
@@ -306,7 +304,7 @@ def _element(turn: Turn) -> Any:
 
 
 def _gone(was: Mapping[str, Any], spec: Spec, turn: Turn) -> frozenset[str]:
-    return frozenset(_empties(was, spec)) - turn.empties
+    return _empties(was, spec) - turn.empties
 
 
 def _content(items: Sequence[Item], role: str) -> object:

@@ -94,7 +94,9 @@ class ArbitrateSources(Options):
                             loss=Loss.HISTORY,
                         )
             elif rest and (not copies or copies.keys() != set(mine[: len(copies)])):
-                yield Assumed(f"source {label!r} replays no other whole: what it has alone was kept")
+                yield Assumed(
+                    f"source {label!r} replays no other whole: what it has alone was kept"
+                )
 
     def _owner_first(self, sources: dict[str, list[int]]) -> dict[str, list[int]]:
         if self.strategy == "merge":

@@ -15,7 +15,7 @@ from convnorm.ir import History, Item, Media, Opaque, Place, Text, ToolCall, Too
 from convnorm.options import Options
 from convnorm.pairing import Pair, pair_up
 from convnorm.targets import Fault
-from convnorm.wire import fields, text_of
+from convnorm.wire import LIST, fields, text_of
 
 
 class RepairToolPairs(Options):
@@ -346,7 +346,7 @@ def _is_json(arguments: object) -> bool:
 
 def _media(output: object) -> Iterator[Media]:
     """Parts of an output that are no text; they follow the quotation as they are."""
-    for part in output if isinstance(output, list | tuple) else ():
+    for part in output if isinstance(output, LIST) else ():
         keys: Any = fields(part) or {}
         if "text" not in keys and isinstance(kind := keys.get("type"), str) and "image" in kind:
             yield Media("image", part)

@@ -15,7 +15,14 @@ from convnorm.targets import Target
 T = TypeVar("T")
 Element = dict[str, Any]
 
-USER = ("yes", "continue", "What is the weather in Oslo?", "naïve ☃ \ud83d", "</tool-output>", "yes")
+USER = (
+    "yes",
+    "continue",
+    "What is the weather in Oslo?",
+    "naïve ☃ \ud83d",
+    "</tool-output>",
+    "yes",
+)
 SYSTEM = ("Be brief.", "You are a helper.", "Answer in French.")
 OUTPUTS = (
     "ok",

@@ -7,7 +7,6 @@ from typing import Any, Protocol
 from convnorm.testing.draft import Draft, Element, Pen
 
 
-
 class Mutator(Protocol):
     """Breaks one thing in a draft; it always applies, since it adds what it needs."""
 

@@ -280,7 +280,13 @@ def program(pen: Scribe) -> list[Element]:
     caller = {"caller": {"type": "program", "caller_id": owner}}
     call, output = pair(pen, "function", pen.call_id())
     return [
-        {"type": "program", "id": pen.id("prog"), "call_id": owner, "code": "x", "fingerprint": "f"},
+        {
+            "type": "program",
+            "id": pen.id("prog"),
+            "call_id": owner,
+            "code": "x",
+            "fingerprint": "f",
+        },
         {**call, **caller},
         {**output, **caller},
         {

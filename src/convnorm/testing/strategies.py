@@ -56,9 +56,7 @@ class Growth:
 def mutators(dialect: str, *, provider: str | None = None) -> Mapping[str, Mutator]:
     """The faults that this provider's endpoint can show and convnorm repairs there."""
     target = find_target(dialect, provider=provider)
-    return {
-        name: mutate for name, mutate in MUTATORS[dialect].items() if _applies(name, target)
-    }
+    return {name: mutate for name, mutate in MUTATORS[dialect].items() if _applies(name, target)}
 
 
 def _applies(name: str, target: Target) -> bool:
