@@ -11,6 +11,7 @@ from mkdocs.structure.files import File, Files
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from convnorm import Policy
 from convnorm.passes import BUILTIN
 from convnorm.rules import CATALOGUE, Rule
 
@@ -25,6 +26,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         for name, content in pages.items():
             files.append(File.generated(config, f"{folder}/{name}.md", content=content))
         config.nav.append({title: [f"{folder}/{name}.md" for name in pages]})
+    schema = json.dumps(Policy.model_json_schema(), indent=2)
+    files.append(File.generated(config, "policy.schema.json", content=schema))
     return files
 
 

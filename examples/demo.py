@@ -2,14 +2,16 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
-from convnorm import Context, Policy, explain
+from convnorm import Context, Policy, Violation, explain
 from convnorm.cli.show import show_edits, show_violations
+from convnorm.rules import RULES
 
 SEEDS = Path(__file__).parent / "seeds"
 
@@ -36,25 +38,37 @@ def cure(console: Console, seed: dict[str, Any]) -> bool:
     key = "messages" if "messages" in seed["request"] else "input"
     console.print("\n[bold]before[/]")
     for at, element in enumerate(seed["request"][key]):
-        source = f" [magenta]{context.sources[at]}[/]" if context.sources else ""
-        console.print(f"  {at}{source} {escape(line(element))}")
+        label = f"{context.sources[at]} " if context.sources else ""
+        console.print(f"  {at} {escape(line(label, element, console.width))}")
     console.print("\n[bold]what is wrong[/]")
-    show_violations(console, report.violations)
+    for rule, paths in by_rule(report.violations).items():
+        console.print(f"  [red]{rule}[/] at {escape(', '.join(paths))}")
+        console.print(f"    {escape(RULES[rule].error)}", style="dim")
     console.print("\n[bold]edits[/]")
     show_edits(console, report)
     console.print("\n[bold]after[/]")
     for element in report.messages:
-        console.print(f"  {escape(line(element))}")
+        console.print(f"  {escape(line('', element, console.width))}")
     console.print("\n[bold]checked again[/]")
     show_violations(console, report.remaining)
     console.print()
     return bool(report.edits) and not report.remaining
 
 
-def line(element: dict[str, Any]) -> str:
-    """An element in one line."""
-    text = json.dumps(element, ensure_ascii=False)
-    return text if len(text) <= 150 else f"{text[:147]}..."
+def by_rule(violations: Sequence[Violation]) -> dict[str, list[str]]:
+    """The places that break each rule."""
+    found: dict[str, list[str]] = {}
+    for violation in violations:
+        paths = found.setdefault(violation.rule, [])
+        if violation.path not in paths:
+            paths.append(violation.path)
+    return found
+
+
+def line(label: str, element: dict[str, Any], width: int) -> str:
+    """An element in one line of the terminal."""
+    text = label + json.dumps(element, ensure_ascii=False)
+    return text if len(text) <= width - 6 else f"{text[: width - 9]}..."
 
 
 if __name__ == "__main__":

@@ -53,6 +53,7 @@ def test_schema_names_every_pass_and_option() -> None:
     schema = json.dumps(Policy.model_json_schema())
 
     assert all(name in schema for name in (*BUILTIN, "orphans", "strategy", "unrepairable"))
+    assert BUILTIN.keys() <= Policy.model_json_schema()["properties"].keys()
 
 
 @pytest.mark.parametrize(

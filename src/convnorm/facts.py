@@ -10,6 +10,7 @@ class Fact(StrEnum):
     REPEATED_CALL = "a call id is used by more than one call"
     REPEATED_ID = "a message or item id occurs twice"
     UNSTORED = "items name ids of a server that stores nothing"
+    STORE_UNKNOWN = "items have ids, and nobody says whether the server stores them"
     EMPTY = "a message has an empty content or an empty list of calls"
     SOURCES = "the messages are labelled with the source they came from"
     SHAPE = "something has a shape that no pass repairs"

@@ -12,6 +12,8 @@ def is_reasoning(turn: Turn) -> bool:
 
 def dangling(turns: Sequence[Turn], gone: Collection[int]) -> Iterator[int]:
     """Reasoning turns that led only turns in `gone`, so that nothing would follow them."""
+    if not gone:
+        return
     followed = False
     next_gone = False
     for at in range(len(turns) - 1, -1, -1):

@@ -3,13 +3,13 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from convnorm.context import Context
 from convnorm.dialects import DIALECTS
 from convnorm.dialects.dialect import Call, Dialect
-from convnorm.edits import FRONT, Assumed, Edit, Insert, Loss, Move, SetField, apply
+from convnorm.edits import FRONT, Assumed, Edit, Insert, Loss, Move, SetField, SetTurn, apply
 from convnorm.errors import (
     ChangeError,
     DialectError,
@@ -26,6 +26,8 @@ from convnorm.wire import fields
 
 logger = logging.getLogger("convnorm")
 
+STORED = "items have ids and nothing says whether the server stores them: taken for stored"
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -34,7 +36,7 @@ class Change:
     by: str
     """The pass that asked for it."""
     what: str
-    """`drop`, `insert`, `replace`, `move`, `setturn` or `setfield`."""
+    """`drop`, `insert`, `replace`, `move behind …` or `set`."""
     where: str
     """The message it touches, by its place in what the caller passed."""
     rule: str
@@ -158,16 +160,19 @@ def run(work: Work, *, force: bool = False) -> Outcome:
     facts = dialect.survey(elements, call)
     if call.context.sources:
         facts.add(Fact.SOURCES)
+    assumed: list[str] = []
+    if Fact.STORE_UNKNOWN in facts and work.request is None:
+        assumed.append(STORED)
+        _warn_store()
     awake = [
         pass_
         for pass_ in policy.passes
         if force or (wakes_on := getattr(pass_, "wakes_on", None)) is None or wakes_on & facts
     ]
     if not awake and Fact.SHAPE not in facts:
-        return Outcome(list(elements), rest)
+        return Outcome(list(elements), rest, assumed=tuple(assumed))
     original = history = dialect.decode(elements, rest, call)
     changes: list[Change] = []
-    assumed: list[str] = []
     for pass_ in awake:
         history = _run_pass(pass_, history, work, changes, assumed)
     sent = list(elements) if history is original else dialect.encode(history, original)
@@ -215,9 +220,13 @@ def _record(by: str, edit: Edit, history: History, call: Call) -> Change:
             where = "in front"
         case _:
             where = call.where(history.turns[edit.turn])
-    what = type(edit).__name__.lower()
-    if isinstance(edit, Move) and edit.after != FRONT:
-        what = f"move behind {call.where(history.turns[edit.after])}"
+    match edit:
+        case SetTurn() | SetField():
+            what = "set"
+        case Move(after=after) if after != FRONT:
+            what = f"move behind {call.where(history.turns[after])}"
+        case _:
+            what = type(edit).__name__.lower()
     return Change(by, what, where, edit.rule, edit.why, edit.loss)
 
 
@@ -227,12 +236,17 @@ def _warn_once(by: str, rule: str, where: str, why: str) -> None:
     logger.warning("%s: %s: %s [%s]", by, where, why, rule)
 
 
+@cache
+def _warn_store() -> None:
+    logger.warning("%s: say so with Context(store=...), or use normalize_request", STORED)
+
+
 def _refuse(work: Work, elements: Sequence[object], rest: Mapping[str, Any]) -> None:
     """Raise for a fault that no pass may repair silently and that is known to be refused."""
     if work.policy.unrepairable == "send":
         return
     found = judge(elements, target=work.call.target, context=work.call.context, fields=rest or None)
     for violation in found:
-        rule = RULES[violation.rule]
-        if rule.repair is None:
-            raise UnrepairableError(rule.id, violation.path, f"{violation.message}: {rule.remedy}")
+        if violation.repair is None:
+            remedy = f"{violation.message}: {RULES[violation.rule].remedy}"
+            raise UnrepairableError(violation.rule, violation.path, remedy)

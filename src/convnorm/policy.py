@@ -121,6 +121,14 @@ class Policy(Options):
                 )
         return passes
 
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        found = handler.resolve_ref_schema(handler(schema))
+        found["properties"] |= {name: kind.model_json_schema() for name, kind in BUILTIN.items()}
+        return found
+
     @cached_property
     def resolved(self) -> Target:
         """The target's profile, as this provider serves it to this model."""

@@ -6,7 +6,6 @@ from typing import Any, cast
 
 from convnorm.errors import DialectError
 
-
 LIST = (list, tuple)
 """What counts as a list on the wire; `isinstance(x, LIST)` builds the union every time."""
 

@@ -76,3 +76,13 @@ def test_references_are_left_and_the_assumption_is_said() -> None:
     report = explain(history, RESPONSES, context=UNSTORED)
     assert history[0] is report.messages[0]
     assert ("msg_9 is taken for stored: an item refers to it",) == report.assumed
+
+
+def test_bare_list_with_ids_says_what_was_assumed() -> None:
+    """A list shows no `store`: ids are taken for stored, and the report says so."""
+    history = [message("msg_1", "a")]
+
+    (assumed,) = explain(history, RESPONSES).assumed
+    assert "taken for stored" in assumed
+    assert explain(history, RESPONSES, context=Context(store=True)).assumed == ()
+    assert explain({"input": history}, RESPONSES).assumed == ()

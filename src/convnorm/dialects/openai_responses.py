@@ -125,7 +125,6 @@ def detect(element: Mapping[str, Any]) -> bool:
 def survey(elements: Sequence[object], call: Call) -> set[Fact]:
     """One scan over the input items; see `Fact` for what it looks for."""
     context = call.context
-    unstored = context.store is False
     linked = context.previous_response_id is not None or context.conversation is not None
     facts: set[Fact] = set()
     ids: set[str] = set()
@@ -139,8 +138,8 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
             if item_id in ids:
                 facts.add(Fact.REPEATED_ID)
             ids.add(item_id)
-            if unstored and not spec.needs_id:
-                facts.add(Fact.UNSTORED)
+            if context.store is not True and not spec.needs_id:
+                facts.add(Fact.STORE_UNKNOWN if context.store is None else Fact.UNSTORED)
         if spec.what == "message":
             if item.get("role") not in ROLES:
                 facts.add(Fact.SHAPE)

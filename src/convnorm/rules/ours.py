@@ -97,7 +97,8 @@ def _same_content(scan: Scan) -> Iterator[Finding]:
             continue
         before, label = first.setdefault(_content(scan, view), (at, source))
         if label != source:
-            yield Finding(at, "", f"{scan.key}[{before}] of source {label!r} says the same")
+            said = f"{scan.key}[{before}] of source {label!r} says the same"
+            yield Finding(at, "", said, repair="arbitrate_sources")
 
 
 def _content(scan: Scan, view: Mapping[str, Any]) -> tuple[str, ...]:

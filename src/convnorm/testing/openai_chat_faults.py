@@ -13,8 +13,6 @@ from convnorm.testing.openai_chat import (
     result,
 )
 
-EMPTY_IDS: tuple[Element, ...] = ({}, {"id": None}, {"id": ""})
-
 
 def minted(pen: Pen) -> list[Element]:
     """An exchange under ids that nobody mints twice."""
@@ -109,28 +107,45 @@ def interleaved_exchange(pen: Pen, draft: Draft) -> None:
     draft.elements[at[1] : at[1]] = minted(pen)
 
 
-def reused_id_in_batch(pen: Pen, draft: Draft) -> None:
-    """Two calls of one turn have the same id: other calls, or twice the same."""
+def _batch_under_one_id(pen: Pen, draft: Draft, *, equal: bool) -> None:
     name = pen.pick(("call_0", "undefined", pen.id("call")))
     first = call(pen, name)
-    second = first if pen.chance(3) else {**call(pen, name), "x_index": 1}
+    second = dict(first) if equal else {**call(pen, name), "x_index": 1}
     answers = [result(pen, name) for _ in range(1 + pen.below(2))]
     place(pen, draft, [calling(pen, [first, second]), *answers], gaps)
 
 
-def call_id_missing(pen: Pen, draft: Draft) -> None:
-    """A call came without its id, its result too or not."""
+def reused_id_in_batch(pen: Pen, draft: Draft) -> None:
+    """Two calls of one turn have the same id."""
+    _batch_under_one_id(pen, draft, equal=False)
+
+
+def same_call_in_batch(pen: Pen, draft: Draft) -> None:
+    """A turn makes the same call twice under the same id."""
+    _batch_under_one_id(pen, draft, equal=True)
+
+
+def _lose_call_id(pen: Pen, draft: Draft, empty: Element) -> None:
     turn, *answers = exchange(pen)
     at = pen.below(len(turn["tool_calls"]))
     tool_call = dict(turn["tool_calls"][at])
     lost = tool_call.pop("id")
-    empty = pen.pick(EMPTY_IDS)
     turn["tool_calls"][at] = {**tool_call, **empty}
     for answer in answers:
         if answer["tool_call_id"] == lost and not pen.chance(3):
             del answer["tool_call_id"]
             answer |= {"tool_call_id": value for value in empty.values()}
     place(pen, draft, [turn, *answers], gaps)
+
+
+def call_id_missing(pen: Pen, draft: Draft) -> None:
+    """A call came without its id, its result too or not."""
+    _lose_call_id(pen, draft, pen.pick(({}, {"id": None})))
+
+
+def call_id_empty(pen: Pen, draft: Draft) -> None:
+    """A call came with an empty id, its result too or not."""
+    _lose_call_id(pen, draft, {"id": ""})
 
 
 def result_id_missing(pen: Pen, draft: Draft) -> None:
@@ -168,8 +183,14 @@ def content_empty(pen: Pen, draft: Draft) -> None:
 
 
 def calls_empty(pen: Pen, draft: Draft) -> None:
-    """An assistant turn makes no call and says so with an empty list."""
-    content = pen.pick((pen.says(), None, "", []))
+    """An assistant turn says something, and has an empty list of calls."""
+    turn = message(pen, "assistant", pen.says())
+    place(pen, draft, [{**turn, "tool_calls": []}], gaps)
+
+
+def calls_and_content_empty(pen: Pen, draft: Draft) -> None:
+    """An assistant turn says nothing, and has an empty list of calls."""
+    content = pen.pick((None, "", []))
     place(pen, draft, [{"role": "assistant", "content": content, "tool_calls": []}], gaps)
 
 
@@ -199,12 +220,15 @@ MUTATORS: dict[str, Mutator] = {
         interleaved,
         interleaved_exchange,
         reused_id_in_batch,
+        same_call_in_batch,
         call_id_missing,
+        call_id_empty,
         result_id_missing,
         result_null,
         content_null,
         content_empty,
         calls_empty,
+        calls_and_content_empty,
         vendor_keys,
         replayed_unanswered,
         *replays(question, minted, gaps),

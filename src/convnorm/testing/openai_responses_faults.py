@@ -134,16 +134,36 @@ def reused_id_later(pen: Pen, draft: Draft) -> None:
         draft.elements += [_call(pen, name), _output(pen, name), *question(pen)]
 
 
-def call_id_missing(pen: Pen, draft: Draft) -> None:
-    """A call came with an empty id or none, its output too or not."""
+def _lose_call_id(pen: Pen, draft: Draft, empty: Element, lost: tuple[str, ...]) -> None:
     name = pen.id("call")
-    call, output = _call(pen, name), _output(pen, name)
-    broken = pen.pick(((call, output), (call,), (output,)))
-    empty: Element = pen.pick(({"call_id": ""}, {"call_id": None}, {}))
-    for item in broken:
-        del item["call_id"]
-        item |= empty
-    place(pen, draft, [call, output], gaps)
+    pairs = [_call(pen, name), _output(pen, name)]
+    for item in pairs:
+        if item["type"] in lost:
+            del item["call_id"]
+            item |= empty
+    place(pen, draft, pairs, gaps)
+
+
+def call_id_missing(pen: Pen, draft: Draft) -> None:
+    """A call came without its id, its output too or not."""
+    lost = ("function_call", "function_call_output")[: 2 - pen.below(2)]
+    _lose_call_id(pen, draft, pen.pick(({"call_id": None}, {})), lost)
+
+
+def call_id_empty(pen: Pen, draft: Draft) -> None:
+    """A call came with an empty id, its output too or not."""
+    lost = ("function_call", "function_call_output")[: 2 - pen.below(2)]
+    _lose_call_id(pen, draft, {"call_id": ""}, lost)
+
+
+def result_id_missing(pen: Pen, draft: Draft) -> None:
+    """An output does not say which call it answers."""
+    _lose_call_id(pen, draft, pen.pick(({"call_id": None}, {})), ("function_call_output",))
+
+
+def result_id_empty(pen: Pen, draft: Draft) -> None:
+    """An output names an empty call."""
+    _lose_call_id(pen, draft, {"call_id": ""}, ("function_call_output",))
 
 
 def result_null(pen: Pen, draft: Draft) -> None:
@@ -212,27 +232,32 @@ def _unstore(pen: Pen, draft: Draft) -> None:
     draft.elements = [item for item in draft.elements if item.get("type") != "item_reference"]
 
 
-def _group(pen: Pen, *, thought: Element, ids: bool) -> list[Element]:
-    """Reasoning and what it produced: a message, or calls with their outputs."""
-    led = {"type": "reasoning", "summary": [], **thought}
-    if pen.chance(3):
-        return [led, output_message(pen, ids=ids)]
+def _led_message(pen: Pen, thought: Element, *, ids: bool) -> list[Element]:
+    return [{"type": "reasoning", "summary": [], **thought}, output_message(pen, ids=ids)]
+
+
+def _led_call(pen: Pen, thought: Element, *, ids: bool) -> list[Element]:
     call, output = pair(pen, "function", pen.id("call"))
-    return [led, named(pen, call, ids=ids), output]
+    return [{"type": "reasoning", "summary": [], **thought}, named(pen, call, ids=ids), output]
+
+
+def _group(pen: Pen, thought: Element, *, ids: bool) -> list[Element]:
+    """Reasoning and what it produced: a message, or a call with its output."""
+    return pen.pick((_led_call, _led_message))(pen, thought, ids=ids)
 
 
 def half_stripped_reasoning(pen: Pen, draft: Draft) -> None:
     """The reasoning lost its id, what it led kept its own."""
     _unstore(pen, draft)
     proof = {"encrypted_content": f"sealed {pen.number()}"}
-    place(pen, draft, _group(pen, thought=proof, ids=True), gaps)
+    place(pen, draft, _group(pen, proof, ids=True), gaps)
 
 
 def half_stripped_call(pen: Pen, draft: Draft) -> None:
     """The reasoning kept its id, what it led lost its own."""
     _unstore(pen, draft)
     proof = {"encrypted_content": f"sealed {pen.number()}", "id": pen.id("rs")}
-    place(pen, draft, _group(pen, thought=proof, ids=False), gaps)
+    place(pen, draft, _group(pen, proof, ids=False), gaps)
 
 
 def unstored_ids(pen: Pen, draft: Draft) -> None:
@@ -248,10 +273,16 @@ def unstored_ids(pen: Pen, draft: Draft) -> None:
     draft.elements += [output_message(pen, ids=True)]
 
 
-def bare_reasoning(pen: Pen, draft: Draft) -> None:
-    """Reasoning by an id that the server never stored."""
+def bare_reasoning_before_call(pen: Pen, draft: Draft) -> None:
+    """Reasoning by an id that the server never stored, and the call it led."""
     _unstore(pen, draft)
-    place(pen, draft, _group(pen, thought={"id": pen.id("rs")}, ids=pen.chance()), gaps)
+    place(pen, draft, _led_call(pen, {"id": pen.id("rs")}, ids=pen.chance()), gaps)
+
+
+def bare_reasoning_before_message(pen: Pen, draft: Draft) -> None:
+    """Reasoning by an id that the server never stored, and the message it led."""
+    _unstore(pen, draft)
+    place(pen, draft, _led_message(pen, {"id": pen.id("rs")}, ids=pen.chance()), gaps)
 
 
 STRIPPING = ("half_stripped_reasoning", "half_stripped_call", "unstored_ids")
@@ -272,6 +303,9 @@ MUTATORS: dict[str, Mutator] = {
         reused_id_in_batch,
         reused_id_later,
         call_id_missing,
+        call_id_empty,
+        result_id_missing,
+        result_id_empty,
         result_null,
         content_null,
         repeated_item,
@@ -281,7 +315,8 @@ MUTATORS: dict[str, Mutator] = {
         half_stripped_reasoning,
         half_stripped_call,
         unstored_ids,
-        bare_reasoning,
+        bare_reasoning_before_call,
+        bare_reasoning_before_message,
         replayed_unanswered,
         *replays(question, minted, gaps),
         *sources(question, minted, gaps),

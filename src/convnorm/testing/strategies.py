@@ -60,7 +60,7 @@ def mutators(dialect: str, *, provider: str | None = None) -> Mapping[str, Mutat
 
 
 def _applies(name: str, target: Target) -> bool:
-    if name == "bare_reasoning":
+    if name.startswith("bare_reasoning"):
         return not target.reasoning_by_value
     return name not in openai_responses_faults.STRIPPING or target.unstored_ids == "strip"
 
@@ -74,10 +74,13 @@ def conversations(draw: st.DrawFn, dialect: str, *, provider: str | None = None)
 
 
 @st.composite
-def broken(draw: st.DrawFn, dialect: str, *, provider: str | None = None) -> Sample:
-    """Histories with one to three faults."""
+def broken(
+    draw: st.DrawFn, dialect: str, *, provider: str | None = None, fault: str | None = None
+) -> Sample:
+    """Histories with one to three faults, or with this one only."""
     pen = Pen(draw, find_target(dialect, provider=provider))
-    draft, applied = _broken(pen, mutators(dialect, provider=provider))
+    faults = mutators(dialect, provider=provider)
+    draft, applied = _broken(pen, faults if fault is None else {fault: faults[fault]})
     return Sample(draft.request(dressed(pen, draft.elements)), draft.context(), applied)
 
 
@@ -110,7 +113,7 @@ def growing(draw: st.DrawFn, dialect: str, *, provider: str | None = None) -> Gr
 def _broken(pen: Pen, faults: Mapping[str, Mutator]) -> tuple[Draft, tuple[str, ...]]:
     draft: Draft = _WRITERS[pen.target.name].written(pen)
     names = list(faults)
-    drawn = {pen.below(len(names)) for _ in range(1 + pen.below(3))}
+    drawn = {pen.below(len(names)) for _ in range(pen.pick((3, 2, 1)))}  # the same one counts once
     applied = tuple(names[at] for at in sorted(drawn))
     for name in applied:
         faults[name](pen, draft)

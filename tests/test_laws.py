@@ -1,0 +1,214 @@
+"""The laws, over every dialect, over what providers differ in, and over every fault."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Never
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from convnorm import Context, Policy, check, explain
+from convnorm.targets import Fault, Target
+from convnorm.testing import laws
+from convnorm.testing.reading import dump, history_key, wire
+from convnorm.testing.strategies import Growth, Sample, broken, conversations, growing
+
+TARGETS = (
+    ("openai.chat", None),
+    ("openai.responses", None),
+    ("openai.responses", "azure-foundry"),
+    ("openai.responses", "vllm"),
+)
+LAWS: tuple[Callable[[Sample, Policy], object], ...] = (
+    laws.sound,
+    laws.untouched,
+    laws.conserving,
+    laws.idempotent,
+    laws.deterministic,
+    laws.pure,
+    laws.honest,
+    laws.surveyed,
+)
+EXAMPLES = settings().max_examples * 20
+ENOUGH = settings().max_examples // 2
+"""How often each premise must be met in a run, so that a law is never kept by having no cases."""
+
+for_every_target = pytest.mark.parametrize("dialect, provider", TARGETS)
+
+
+@st.composite
+def samples(draw: st.DrawFn, dialect: str, provider: str | None) -> Sample:
+    """Broken histories, and a valid one now and then."""
+    valid = draw(st.integers(0, 9)) == 9
+    return draw((conversations if valid else broken)(dialect, provider=provider))
+
+
+def repairable(target: Target) -> set[str]:
+    """The rules that the passes repair for this target."""
+    rules = dict(target.rules)
+    if target.unstored_ids == "keep":
+        del rules[Fault.UNSTORED_ID]
+    if target.reasoning_by_value:
+        del rules[Fault.UNSTORED_REASONING]
+    return set(rules.values())
+
+
+def premises(sample: Sample, policy: Policy) -> set[str]:
+    """The rules that this sample breaks, or that nothing is wrong with it."""
+    found = check(sample.request, policy, context=sample.context, disputed=True)
+    return {violation.rule for violation in found} or {"nothing wrong"}
+
+
+def assert_enough(seen: Mapping[str, int], wanted: Iterable[str]) -> None:
+    """Every premise was met often enough."""
+    scarce = {premise: seen.get(premise, 0) for premise in wanted}
+    assert min(scarce.values()) >= ENOUGH, dict(sorted(scarce.items(), key=lambda each: each[1]))
+
+
+@for_every_target
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+def test_law(law: Callable[[Sample, Policy], object], dialect: str, provider: str | None) -> None:
+    """The law holds for valid histories and for broken ones, whichever rule they break."""
+    policy = Policy.for_target(dialect, provider=provider)
+    seen: Counter[str] = Counter()
+
+    @settings(max_examples=EXAMPLES)
+    @given(samples(dialect, provider))
+    def holds(sample: Sample) -> None:
+        seen.update(premises(sample, policy))
+        met = law(sample, policy)
+        seen["something invented"] += bool(met)
+
+    holds()
+    wanted = {*repairable(policy.resolved), "nothing wrong"}
+    if law is laws.honest:
+        wanted.add("something invented")
+    assert_enough(seen, wanted)
+
+
+@for_every_target
+def test_stable_prefix(dialect: str, provider: str | None) -> None:
+    """What was sent stays what it was while the history grows, whichever rule it breaks."""
+    policy = Policy.for_target(dialect, provider=provider)
+    seen: Counter[str] = Counter()
+
+    @settings(max_examples=EXAMPLES)
+    @given(growing(dialect, provider=provider))
+    def holds(growth: Growth) -> None:
+        frontier = laws.stable_prefix(growth, policy)
+        if frontier > 1:
+            seen.update(premises(growth.after, policy))
+
+    holds()
+    assert_enough(seen, repairable(policy.resolved))
+
+
+@for_every_target
+def test_valid_histories(dialect: str, provider: str | None) -> None:
+    """Nothing is wrong with what `conversations` makes, not even by a disputed rule."""
+    policy = Policy.for_target(dialect, provider=provider)
+
+    @settings(max_examples=EXAMPLES)
+    @given(conversations(dialect, provider=provider))
+    def holds(sample: Sample) -> None:
+        assert premises(sample, policy) == {"nothing wrong"}
+
+    holds()
+
+
+class FrozenDict(dict[str, Any]):
+    """A dict that says so when somebody changes it."""
+
+    def _refuse(self, *_: object, **__: object) -> Never:
+        raise TypeError("the caller's data was changed")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]  # refuses any call
+    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]  # the same
+
+
+class FrozenList(list[Any]):
+    """A list that says so when somebody changes it."""
+
+    def _refuse(self, *_: object, **__: object) -> Never:
+        raise TypeError("the caller's data was changed")
+
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse  # type: ignore[assignment]  # the same
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse  # type: ignore[assignment]  # the same
+
+
+def frozen(value: Any) -> Any:
+    """The same data, down to its leaves, in containers that refuse to change."""
+    if isinstance(value, dict):
+        return FrozenDict({key: frozen(each) for key, each in value.items()})
+    if isinstance(value, list):
+        return FrozenList([frozen(each) for each in value])
+    return value
+
+
+@for_every_target
+def test_frozen_input(dialect: str, provider: str | None) -> None:
+    """Nothing in the caller's data is written to, however deep it lies."""
+    policy = Policy.for_target(dialect, provider=provider)
+
+    @settings(max_examples=EXAMPLES)
+    @given(samples(dialect, provider))
+    def holds(sample: Sample) -> None:
+        plain = json.loads(dump(sample.request))
+        expected = explain(plain, policy, context=sample.context)
+        actual = explain(frozen(plain), policy, context=sample.context)
+        assert actual == expected
+
+    holds()
+
+
+IN_ANOTHER_PROCESS = """
+import json, sys
+from convnorm import Context, Policy, normalize_request
+for line in sys.stdin:
+    dialect, provider, request, facts = json.loads(line)
+    policy = Policy.for_target(dialect, provider=provider)
+    print(json.dumps(normalize_request(request, policy, context=Context(**facts))))
+"""
+
+
+def test_same_bytes_in_every_process() -> None:
+    """Processes with other hash seeds send the same bytes."""
+    lines: list[str] = []
+    expected: list[str] = []
+    for dialect, provider in TARGETS:
+        policy = Policy.for_target(dialect, provider=provider)
+
+        @settings(max_examples=EXAMPLES // 3)
+        @given(broken(dialect, provider=provider))
+        def collect(
+            sample: Sample,
+            policy: Policy = policy,
+            where: tuple[str, str | None] = (dialect, provider),
+        ) -> None:
+            request = {
+                **sample.request,
+                history_key(sample.request): [
+                    wire(element) for element in sample.request[history_key(sample.request)]
+                ],
+            }
+            facts = sample.context.model_dump(mode="json", exclude_defaults=True)
+            lines.append(json.dumps([*where, request, facts]))
+            sent = explain(request, policy, context=Context(**facts)).request
+            expected.append(json.dumps(sent))
+
+        collect()
+    for seed in ("0", "1", "4711"):
+        done = subprocess.run(  # noqa: S603  # our own code in a fresh interpreter
+            [sys.executable, "-c", IN_ANOTHER_PROCESS],
+            input="\n".join(lines),
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        )
+        assert done.stdout.splitlines() == expected
