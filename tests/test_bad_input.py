@@ -14,12 +14,14 @@ from convnorm import (
     DialectError,
     NeedsRequestError,
     Policy,
+    PolicyError,
     UnrepairableError,
     check,
     explain,
     normalize,
     normalize_request,
 )
+from convnorm.edits import Drop, SetField
 
 CHAT, RESPONSES = "openai.chat", "openai.responses"
 
@@ -218,7 +220,6 @@ def test_caller_is_never_changed() -> None:
 
 def test_repair_of_the_request_needs_the_request() -> None:
     """A pass that changes a field cannot be run on a bare list."""
-    from convnorm.edits import SetField  # noqa: PLC0415  # only here
 
     def settle(history: Any, call: Any) -> Any:  # noqa: ARG001  # the shape of a pass
         yield SetField("include", ["x"], rule="r", why="w")
@@ -228,3 +229,62 @@ def test_repair_of_the_request_needs_the_request() -> None:
     with pytest.raises(NeedsRequestError, match="normalize_request"):
         normalize([user("a")], policy)
     assert ["x"] == normalize_request({"messages": [user("a")]}, policy)["include"]
+
+
+def test_string_is_no_history() -> None:
+    """A bare string is refused, not swallowed; a list is no body."""
+    for act in (normalize, normalize_request, explain, check):
+        with pytest.raises(DialectError, match="not a string"):
+            act("hello", RESPONSES)  # type: ignore[arg-type, operator]  # that is the point
+    with pytest.raises(DialectError, match="for a list use normalize"):
+        normalize_request([user("x")], CHAT)  # type: ignore[arg-type]  # that is the point
+
+
+@pytest.mark.parametrize(
+    "content", [[{"type": "image_url", "text": None}], [{"type": ["a"]}], [None], [5], {"a": 1}]
+)
+def test_odd_outputs_are_quoted(content: Any) -> None:
+    """Whatever JSON an orphan holds, it is quoted."""
+    assert check(normalize([user("q"), result("zz", content)], CHAT), CHAT) == []
+
+
+class Angry:
+    """An SDK object that cannot be dumped."""
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        raise RuntimeError("no")
+
+
+class Odd:
+    """An SDK object that dumps to something else."""
+
+    def model_dump(self, **_: Any) -> list[int]:
+        return [1]
+
+
+@pytest.mark.parametrize("element", [Angry(), Odd(), Angry])
+def test_objects_that_cannot_be_read(element: Any) -> None:
+    """A stranger's object is refused in our words."""
+    for act in (normalize, explain):
+        with pytest.raises(ConvnormError):
+            act([user("a"), element], CHAT)
+
+
+def test_context_must_be_a_context() -> None:
+    """A dict is not silently taken for facts, and odd facts in a body are refused."""
+    with pytest.raises(PolicyError, match="a context is a Context"):
+        normalize([user("a")], CHAT, context={"store": False})  # type: ignore[arg-type]  # that is the point
+    with pytest.raises(PolicyError, match="store in the request is 'false'"):
+        normalize_request({"input": [user("a")], "store": "false"}, RESPONSES)
+
+
+@pytest.mark.parametrize("found", [None, 5, ["x"], [Drop(99, rule="r", why="w")]])
+def test_passes_that_yield_nonsense(found: Any) -> None:
+    """A foreign pass's mistake names the pass."""
+
+    def odd(history: Any, call: Any) -> Any:  # noqa: ARG001  # the shape of a pass
+        return found
+
+    odd.name = "odd"  # type: ignore[attr-defined]  # a function can be a pass
+    with pytest.raises(PolicyError, match="pass odd"):
+        normalize([user("a")], Policy(target=CHAT, passes=[odd]))

@@ -92,3 +92,21 @@ def test_bad_files_are_answered_in_one_line(tmp_path: Path, text: str) -> None:
             assert (2, True) == (done.exit_code, done.stderr.startswith("convnorm:"))
     missing = runner.invoke(app, ["check", str(tmp_path / "nowhere.json")])
     assert (2, True) == (missing.exit_code, "cannot be read" in missing.stderr)
+
+
+def test_markup_in_names_and_errors_is_text(tmp_path: Path) -> None:
+    """Square brackets are printed, not obeyed: every error ends in its rule."""
+    file = tmp_path / "[red].json"
+    file.write_text(json.dumps([{"role": "wizard", "content": "x"}]))
+
+    done = runner.invoke(app, ["fix", str(file), "-p", "openai.chat"])
+    assert (2, True) == (done.exit_code, "[chat-role-invalid]" in done.stderr)
+    assert "[/x]" in runner.invoke(app, ["fix", str(file), "-p", "[/x]"]).stderr
+
+
+def test_output_that_cannot_be_written(broken: Path, tmp_path: Path) -> None:
+    """A bad place for the output is one line, and a lone surrogate is written as an escape."""
+    done = runner.invoke(app, ["fix", str(broken), "-o", str(tmp_path / "no" / "x.json")])
+    assert (2, True) == (done.exit_code, "cannot be written" in done.stderr)
+    odd = runner.invoke(app, ["fix", "-", "-q"], input='[{"role": "user", "content": "\\ud800"}]')
+    assert (0, True) == (odd.exit_code, "ud800" in odd.stdout)

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from convnorm import Context, Policy, check, explain
+from convnorm import Policy, check, explain
 from convnorm.targets import Fault, Target
 from convnorm.testing import laws
-from convnorm.testing.reading import dump, history_key, wire
+from convnorm.testing.reading import dump
 from convnorm.testing.strategies import Growth, Sample, broken, conversations, growing
 
 TARGETS = (
@@ -127,8 +127,8 @@ class FrozenDict(dict[str, Any]):
     def _refuse(self, *_: object, **__: object) -> Never:
         raise TypeError("the caller's data was changed")
 
-    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]  # refuses any call
-    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]  # the same
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
 
 
 class FrozenList(list[Any]):
@@ -137,8 +137,8 @@ class FrozenList(list[Any]):
     def _refuse(self, *_: object, **__: object) -> Never:
         raise TypeError("the caller's data was changed")
 
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse  # type: ignore[assignment]  # the same
-    append = clear = extend = insert = pop = remove = reverse = sort = _refuse  # type: ignore[assignment]  # the same
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
 
 
 def frozen(value: Any) -> Any:
@@ -176,39 +176,33 @@ for line in sys.stdin:
 """
 
 
+def collected(dialect: str, provider: str | None) -> list[tuple[str, str]]:
+    """Made-up requests as another process can read them, and what this one sends for each."""
+    policy = Policy.for_target(dialect, provider=provider)
+    found: list[tuple[str, str]] = []
+
+    @settings(max_examples=EXAMPLES // 4)
+    @given(broken(dialect, provider=provider))
+    def collect(sample: Sample) -> None:
+        request = json.loads(dump(sample.request))
+        facts = sample.context.model_dump(mode="json", exclude_defaults=True)
+        sent = explain(request, policy, context=sample.context).request
+        found.append((json.dumps([dialect, provider, request, facts]), json.dumps(sent)))
+
+    collect()
+    return found
+
+
 def test_same_bytes_in_every_process() -> None:
     """Processes with other hash seeds send the same bytes."""
-    lines: list[str] = []
-    expected: list[str] = []
-    for dialect, provider in TARGETS:
-        policy = Policy.for_target(dialect, provider=provider)
-
-        @settings(max_examples=EXAMPLES // 3)
-        @given(broken(dialect, provider=provider))
-        def collect(
-            sample: Sample,
-            policy: Policy = policy,
-            where: tuple[str, str | None] = (dialect, provider),
-        ) -> None:
-            request = {
-                **sample.request,
-                history_key(sample.request): [
-                    wire(element) for element in sample.request[history_key(sample.request)]
-                ],
-            }
-            facts = sample.context.model_dump(mode="json", exclude_defaults=True)
-            lines.append(json.dumps([*where, request, facts]))
-            sent = explain(request, policy, context=Context(**facts)).request
-            expected.append(json.dumps(sent))
-
-        collect()
+    found = [each for target in TARGETS for each in collected(*target)]
     for seed in ("0", "1", "4711"):
         done = subprocess.run(  # noqa: S603  # our own code in a fresh interpreter
             [sys.executable, "-c", IN_ANOTHER_PROCESS],
-            input="\n".join(lines),
+            input="\n".join(given for given, _ in found),
             capture_output=True,
             text=True,
             check=True,
             env={**os.environ, "PYTHONHASHSEED": seed},
         )
-        assert done.stdout.splitlines() == expected
+        assert done.stdout.splitlines() == [sent for _, sent in found]

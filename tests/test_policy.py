@@ -75,7 +75,10 @@ def test_schema_names_every_pass_and_option() -> None:
         ({"target": CHAT, "passes": [], "dedupe": {}}, "set dedupe in `passes`"),
         ({"target": CHAT, "on_change": "explode"}, "on_change"),
         ({"target": CHAT, "on_change": {"dedup": "fix"}}, "did you mean 'dedupe'"),
-        ({"target": CHAT, "dialect": "openai"}, "no dialect 'openai'"),
+        (
+            {"target": CHAT, "dialect": "openai"},
+            "read in its own dialect openai.chat, not in 'openai'",
+        ),
         ({}, "Policy.target: Field required"),
     ],
 )

@@ -50,6 +50,8 @@ def normalize_request(
 ) -> dict[str, Any]:
     """The same request body, repaired: its list of messages, and what belongs to it."""
     work = take_apart(request, policy, context)
+    if work.request is None:
+        raise DialectError("normalize_request takes a request body: for a list use normalize")
     return _body(work, run(work))
 
 

@@ -34,15 +34,22 @@ class Context(Options):
     provenance: Provenance = Provenance()
     """Where single messages came from."""
 
+    @property
+    def linked(self) -> bool:
+        """Whether the server puts a history of its own before this call's."""
+        return self.previous_response_id is not None or self.conversation is not None
+
     def with_body(self, body: Mapping[str, Any]) -> "Context":
         """Take over what the request body says; a body that contradicts the context is refused."""
         facts: dict[str, Any] = {}
-        for key in ("store", "previous_response_id", "conversation"):
+        for key, kind in FACTS.items():
             said, known = body.get(key), getattr(self, key)
             if isinstance(said, Mapping):  # conversation: {"id": "conv_…"}
                 said = said.get("id")
             if said is None:
                 continue
+            if not isinstance(said, kind):
+                raise PolicyError(f"{key} in the request is {said!r}, not a {kind.__name__}")
             if known is not None and known != said:
                 raise PolicyError(
                     f"{key} is {said!r} in the request and {known!r} in the context: "
@@ -50,3 +57,7 @@ class Context(Options):
                 )
             facts[key] = said
         return self.model_copy(update=facts) if facts else self
+
+
+FACTS: dict[str, type] = {"store": bool, "previous_response_id": str, "conversation": str}
+"""What a body may say of the call."""

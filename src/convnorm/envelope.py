@@ -7,9 +7,10 @@ Changing anything here changes bytes that providers have cached: it is a breakin
 
 import re
 from hashlib import blake2b
+from html import escape
 
 _CLOSED = re.compile(r"\[convnorm:no-result ([0-9a-f]{12})\] [^\[\]]* \[/convnorm\]")
-_DELIMITER = re.compile(r"<(/?)(tool-output)", re.IGNORECASE)
+_DELIMITER = re.compile(r"<(\s*/?\s*tool-output)", re.IGNORECASE)
 
 
 def digest(*parts: str) -> str:
@@ -37,7 +38,7 @@ def quote(text: str, *, call_id: str | None, name: str | None) -> str:
     The delimiter is escaped inside the output, so that nothing in it can close the quotation and
     speak with the user's authority.
     """
-    inside = _DELIMITER.sub(r"&lt;\1\2", text)
+    inside = _DELIMITER.sub(r"&lt;\1", text)
     marks = "".join(
         f' {key}="{_attribute(value)}"'
         for key, value in (("tool", name), ("call_id", call_id))
@@ -50,6 +51,4 @@ def quote(text: str, *, call_id: str | None, name: str | None) -> str:
 
 
 def _attribute(value: str) -> str:
-    return (
-        value.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace("\n", " ")
-    )
+    return escape(" ".join(value.split()))

@@ -1,30 +1,14 @@
 """Reasoning and what it produced are one group: neither half is sent without the other."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from convnorm.ir import Reasoning, Turn
+from convnorm.edits import Drop, Edit, Loss, SetTurn
+from convnorm.ir import History, Reasoning, Turn
 
 
 def is_reasoning(turn: Turn) -> bool:
     """Whether the turn is nothing but reasoning, as an item of its own on the wire."""
     return bool(turn.items) and all(isinstance(item, Reasoning) for item in turn.items)
-
-
-def dangling(turns: Sequence[Turn], gone: Collection[int]) -> Iterator[int]:
-    """Reasoning turns that led only turns in `gone`, so that nothing would follow them."""
-    if not gone:
-        return
-    followed = False
-    next_gone = False
-    for at in range(len(turns) - 1, -1, -1):
-        turn = turns[at]
-        if at in gone:
-            next_gone = True
-        elif is_reasoning(turn):
-            if next_gone and not followed:
-                yield at
-        else:
-            followed, next_gone = turn.role == "assistant", False
 
 
 def group_of(turns: Sequence[Turn], at: int) -> Iterator[int]:
@@ -38,3 +22,42 @@ def group_of(turns: Sequence[Turn], at: int) -> Iterator[int]:
         end += 1
     if end < len(turns) and (end == at or turns[end].role == "assistant"):
         yield end
+
+
+def leads_of_dropped(history: History, edits: Sequence[Edit]) -> list[Edit]:
+    """The edits that keep groups whole when a pass drops what reasoning led.
+
+    The reasoning goes too, and what else it led loses its id, since a server that stored the item
+    would ask for the reasoning.
+    """
+    turns = history.turns
+    gone = {edit.turn: edit for edit in edits if isinstance(edit, Drop) and _whole(edit, turns)}
+    if not gone:
+        return []
+    touched = {edit.turn for edit in edits if isinstance(edit, SetTurn)}
+    more: list[Edit] = []
+    for at in sorted(gone):
+        if is_reasoning(turns[at]):
+            continue
+        lead = at - 1
+        while lead >= 0 and is_reasoning(turns[lead]) and lead not in gone:
+            why = "it led an item that goes"
+            more.append(Drop(lead, rule=gone[at].rule, why=why, loss=Loss.REASONING))
+            lead -= 1
+        if lead == at - 1:
+            continue
+        led = at + 1
+        while led < len(turns) and turns[led].role == "assistant" and not is_reasoning(turns[led]):
+            if led not in gone and led not in touched and _can_lose_id(turns[led]):
+                why = "the reasoning that led it goes"
+                more.append(SetTurn(led, {"id": None}, rule=gone[at].rule, why=why, loss=Loss.ID))
+            led += 1
+    return more
+
+
+def _whole(edit: Drop, turns: Sequence[Turn]) -> bool:
+    return edit.item is None or len(turns[edit.turn].items) == 1
+
+
+def _can_lose_id(turn: Turn) -> bool:
+    return turn.id is not None and not turn.needs_id

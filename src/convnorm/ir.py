@@ -108,6 +108,8 @@ class Turn:
     model: str | None = None
     edited: bool = False
     """Changed since the model made it."""
+    has_more: bool = False
+    """An empty message that still holds keys the dialect does not know."""
 
 
 class Place(NamedTuple):
@@ -177,7 +179,8 @@ def same_item(one: Item, other: Item) -> bool:
 
 def same(one: object, other: object) -> bool:
     """Equality of JSON-like data of any depth, cycles included, telling 1 from True."""
-    todo, seen = [(one, other)], set[tuple[int, int]]()
+    todo = [(one, other)]
+    seen: dict[tuple[int, int], tuple[object, object]] = {}  # holds them, so that ids stay theirs
     while todo:
         a, b = todo.pop()
         if a is b or (id(a), id(b)) in seen:
@@ -185,7 +188,7 @@ def same(one: object, other: object) -> bool:
         if isinstance(a, Mapping) and isinstance(b, Mapping):
             if a.keys() != b.keys():
                 return False
-            seen.add((id(a), id(b)))
+            seen[id(a), id(b)] = a, b
             todo.extend((a[key], b[key]) for key in a)
         elif isinstance(a, str | bytes) or isinstance(b, str | bytes):
             if a != b:
@@ -193,7 +196,7 @@ def same(one: object, other: object) -> bool:
         elif isinstance(a, Sequence) and isinstance(b, Sequence):
             if len(a) != len(b):
                 return False
-            seen.add((id(a), id(b)))
+            seen[id(a), id(b)] = a, b
             todo.extend(zip(a, b, strict=True))
         elif type(a) is not type(b) or a != b:
             return False

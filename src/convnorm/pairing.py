@@ -8,8 +8,11 @@ call turns elsewhere. Every step is taken once: the cost is linear in the histor
 
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import accumulate
 
-from convnorm.ir import History, Place, Reasoning, ToolCall, ToolResult
+from convnorm.groups import is_reasoning
+from convnorm.ids import is_counter
+from convnorm.ir import History, Place, ToolCall, ToolResult, Turn, same
 
 TEXTUAL = ("function", "custom", "local_shell")
 """Kinds whose result is plain text, so that one can be sent as the other."""
@@ -25,6 +28,8 @@ class Pair:
     result: Place | None = None
     extra: list[Place] = field(default_factory=list)
     """Further results of the same call."""
+    answered_at: int = -1
+    """How many turns without a result stood before its result."""
 
 
 @dataclass(slots=True)
@@ -49,31 +54,46 @@ class _Matcher:
         self.found = Pairing()
         self.open: dict[tuple[str, str], list[deque[Pair]]] = {}
         """By id and kind of result: batches of open calls, the newest last."""
-        self.answered: dict[str, Pair] = {}
-        """By id: the call that was answered last."""
+        self.latest: dict[str, Pair] = {}
+        """By id: the newest call that was answered."""
         self.stood_in: dict[str, list[Pair]] = {}
         """By id: calls that an invented result answers, which a real one would answer better."""
         self.nameless: dict[int, list[Place]] = {}
         """By batch: results without an id that stand behind it."""
+        self.late: list[tuple[Place, ToolResult]] = []
+        """Results that no call before them takes at once."""
+        self.turns_between = 0
+        """How many turns without a result were seen."""
+        spoken = (turn.role not in ("assistant", "tool") for turn in history.turns)
+        self.voices = list(accumulate(spoken, initial=0))
+        """By turn: how often somebody else spoke before it."""
 
     def run(self) -> Pairing:
-        late: list[tuple[Place, ToolResult]] = []
+        turns = self.history.turns
         in_batch = False
-        turn = -1
-        for place, item in self.history.items:
-            if place.turn != turn:
-                turn = place.turn
-                in_batch = in_batch and not self.batch_is_turn
-            if isinstance(item, ToolCall) and item.answered_by:
-                self._call(place, item, new_batch=not in_batch)
-                in_batch = True
-                continue
-            if not isinstance(item, Reasoning) and not self.batch_is_turn:
+        for t, turn in enumerate(turns):
+            calls = [
+                (Place(t, i), item)
+                for i, item in enumerate(turn.items)
+                if isinstance(item, ToolCall) and item.answered_by
+            ]
+            if calls:
+                # Something may have stood between two calls, and have been taken out since.
+                in_batch = in_batch and not self.batch_is_turn and _adjacent(turns[t - 1], turn)
+                for place, call in calls:
+                    self._call(place, call, new_batch=not in_batch)
+                    in_batch = True
+                self.turns_between += 1
+            elif len(turn.items) == 1 and isinstance(result := turn.items[0], ToolResult):
                 in_batch = False
-            if isinstance(item, ToolResult) and item.paired and not self._answer(place, item):
-                late.append((place, item))
+                if result.paired and not self._answer(Place(t, 0), result):
+                    self.late.append((Place(t, 0), result))
+            else:
+                in_batch = in_batch and is_reasoning(turn)
+                self.turns_between += 1
         self._adopt_nameless()
-        self._answer_ahead(late)
+        self._answer_late()
+        self.found.orphans.sort()
         return self.found
 
     def _call(self, place: Place, call: ToolCall, *, new_batch: bool) -> None:
@@ -91,39 +111,51 @@ class _Matcher:
             batches[-1].append(pair)
 
     def _answer(self, place: Place, result: ToolResult) -> bool:
-        """Give the result to a call before it; false when it may answer one behind it."""
+        """Give the result to a call before it; false when no call there takes it at once."""
         if not result.call_id:
             self.nameless.setdefault(len(self.found.batch_end) - 1, []).append(place)
             return True
-        kinds = [result.kind]
-        if result.kind in TEXTUAL:
-            kinds += [kind for kind in TEXTUAL if kind != result.kind]
-        for kind in kinds:
-            pair = self._take(result.call_id, kind)
-            if pair is not None:
-                pair.result = place
-                self.answered[result.call_id] = pair
-                if result.synthetic:
-                    self.stood_in.setdefault(result.call_id, []).append(pair)
-                return True
+        latest = self.latest.get(result.call_id)
+        if latest is not None and self._repeats(latest, result):
+            latest.extra.append(place)
+            return True
+        pair = self._take(result.call_id, result.kind)
+        if pair is not None:
+            pair.result, pair.answered_at = place, self.turns_between
+            if latest is None or latest.place < pair.place:
+                self.latest[result.call_id] = pair
+            if result.synthetic:
+                self.stood_in.setdefault(result.call_id, []).append(pair)
+            return True
         stood_in = self.stood_in.get(result.call_id)
         if stood_in and not result.synthetic and _fits(result, stood_in[-1].call):
-            pair = stood_in.pop()
-            pair.extra.append(place)
+            stood_in.pop().extra.append(place)
             return True
-        answered = self.answered.get(result.call_id)
-        if answered is None or not _fits(result, answered.call):
+        return False
+
+    def _repeats(self, latest: Pair, result: ToolResult) -> bool:
+        """Whether it is another result of the newest call: right behind its result, or equal."""
+        if latest.result is None or result.kind not in latest.call.answered_by:
             return False
-        answered.extra.append(place)
-        return True
+        newest = self.open.get((latest.call.call_id or "", result.kind))
+        if newest and newest[-1][0].batch >= latest.batch:
+            return False  # a call of its batch, or a newer one, still waits
+        before = self.history.turns[latest.result.turn].items[latest.result.item]
+        assert isinstance(before, ToolResult)
+        if same(before.output, result.output):
+            return True
+        # A real result would rather take the place of an invented one.
+        waits = self.stood_in.get(result.call_id or "") and not result.synthetic
+        return latest.answered_at == self.turns_between and not waits
 
     def _take(self, call_id: str, kind: str) -> Pair | None:
         batches = self.open.get((call_id, kind), [])
         while batches:
-            while batches[-1]:
-                pair = batches[-1].popleft()
+            batch = batches[-1]
+            while batch:
+                pair = batch.popleft()
                 if pair.result is None:  # else it was taken by another kind it also accepts
-                    if not batches[-1]:
+                    if not batch:
                         batches.pop()
                     return pair
             batches.pop()
@@ -144,21 +176,49 @@ class _Matcher:
             else:
                 self.found.orphans.extend(places)
 
-    def _answer_ahead(self, late: list[tuple[Place, ToolResult]]) -> None:
-        """A result that stands before its call answers the next open one with its id."""
-        waiting: dict[str, deque[Pair]] = {}
+    def _answer_late(self) -> None:
+        """Results of another type, second results, and results that stand before their call."""
+        calls: dict[str, list[Pair]] = {}
         for pair in self.found.pairs:
-            if pair.result is None and pair.call.call_id:
-                waiting.setdefault(pair.call.call_id, deque()).append(pair)
-        for place, result in late:
-            ahead = waiting.get(result.call_id or "", deque())
-            while ahead and (ahead[0].place < place or not _fits(result, ahead[0].call)):
-                ahead.popleft()
-            if ahead:
-                ahead.popleft().result = place
+            if pair.call.call_id:
+                calls.setdefault(pair.call.call_id, []).append(pair)
+        seen: dict[str, int] = {}
+        before: dict[str, list[Pair]] = {}
+        for place, result in self.late:
+            call_id = result.call_id or ""
+            of_id, stack = calls.get(call_id, []), before.setdefault(call_id, [])
+            at = seen.get(call_id, 0)
+            while at < len(of_id) and of_id[at].place < place:
+                if of_id[at].result is None:
+                    stack.append(of_id[at])
+                at += 1
+            seen[call_id] = at
+            while stack and stack[-1].result is not None:
+                stack.pop()
+            if stack and _fits(result, stack[-1].call):
+                stack.pop().result = place
+            elif at and of_id[at - 1].result and _fits(result, of_id[at - 1].call):
+                of_id[at - 1].extra.append(place)
+            elif not at and of_id and self._comes_before(place, result, of_id[0]):
+                of_id[0].result = place
             else:
                 self.found.orphans.append(place)
-        self.found.orphans.sort()
+
+    def _comes_before(self, place: Place, result: ToolResult, pair: Pair) -> bool:
+        """Whether a result was only written down before its call.
+
+        Not if the id could be that of an older call, or if somebody spoke in between: then it is
+        what trimming left of another exchange.
+        """
+        if pair.result is not None or not _fits(result, pair.call):
+            return False
+        if is_counter(result.call_id or "", pair.call.name):
+            return False
+        return self.voices[place.turn] == self.voices[pair.place.turn]
+
+
+def _adjacent(one: Turn, other: Turn) -> bool:
+    return one.at is None or other.at is None or one.at + 1 == other.at
 
 
 def _fits(result: ToolResult, call: ToolCall) -> bool:

@@ -18,11 +18,12 @@ from convnorm.errors import (
     UnrepairableError,
 )
 from convnorm.facts import Fact
+from convnorm.groups import leads_of_dropped
 from convnorm.ir import History
 from convnorm.passes import run_pass
 from convnorm.policy import Policy
 from convnorm.rules import RULES, judge
-from convnorm.wire import fields
+from convnorm.wire import LIST, fields
 
 logger = logging.getLogger("convnorm")
 
@@ -72,8 +73,12 @@ class Outcome:
 
 def take_apart(given: object, policy: Policy | str | None, context: Context | None) -> Work:
     """Find the list, the dialect and the facts in what the caller passed."""
-    context = context or Context()
-    request = fields(given) if not isinstance(given, list | tuple | str) else None
+    context = Context() if context is None else context
+    if not isinstance(context, Context):
+        raise PolicyError(f"a context is a Context, not a {type(context).__name__}")
+    if isinstance(given, str):
+        raise DialectError("a history is a list of messages or a request body, not a string")
+    request = None if isinstance(given, LIST) else fields(given)
     if isinstance(policy, str):
         policy = _named(policy)
     elif not isinstance(policy, Policy | None):
@@ -83,7 +88,7 @@ def take_apart(given: object, policy: Policy | str | None, context: Context | No
     dialect = DIALECTS[policy.resolved.dialect]
     found = given if request is None else _list_in(request, dialect, policy)
     text = found if isinstance(found, str) and dialect.KEY == "input" else None
-    if text is None and not isinstance(found, list | tuple):
+    if text is None and not isinstance(found, LIST):
         raise DialectError(
             f"{dialect.KEY} must be a list of messages, not {type(found).__name__}: "
             "turn other iterables into a list first"
@@ -127,7 +132,7 @@ def _detect_request(request: Mapping[str, Any]) -> str:
 
 
 def _detect_list(given: object) -> str:
-    if not isinstance(given, list | tuple):
+    if not isinstance(given, LIST):
         raise DialectError(
             f"a history is a list of messages or a request body, not {type(given).__name__}"
         )
@@ -141,7 +146,7 @@ def _detect_list(given: object) -> str:
     # Only plain roles and strings: every dialect reads them alike, unless something is wrong.
     for name, dialect in DIALECTS.items():
         call = Call(_named(name).resolved, Context(), dialect.KEY)
-        if dialect.survey(given, call):
+        if dialect.survey(given, call) - {Fact.STORE_UNKNOWN}:
             raise DialectError(
                 "this list needs repair and could be of several dialects "
                 f"({', '.join(DIALECTS)}): name the policy you mean, such as 'openai.chat'"
@@ -164,17 +169,15 @@ def run(work: Work, *, force: bool = False) -> Outcome:
     if Fact.STORE_UNKNOWN in facts and work.request is None:
         assumed.append(STORED)
         _warn_store()
-    awake = [
-        pass_
-        for pass_ in policy.passes
-        if force or (wakes_on := getattr(pass_, "wakes_on", None)) is None or wakes_on & facts
-    ]
+    awake = [pass_ for pass_ in policy.passes if force or _wakes(pass_, facts)]
     if not awake and Fact.SHAPE not in facts:
         return Outcome(list(elements), rest, assumed=tuple(assumed))
     original = history = dialect.decode(elements, rest, call)
     changes: list[Change] = []
-    for pass_ in awake:
-        history = _run_pass(pass_, history, work, changes, assumed)
+    for pass_ in policy.passes:
+        # What one pass changed, the survey has not seen: from there on every pass looks.
+        if history is not original or pass_ in awake:
+            history = _run_pass(pass_, history, work, changes, assumed)
     sent = list(elements) if history is original else dialect.encode(history, original)
     if history.fields is not rest and work.request is None:
         raise NeedsRequestError(
@@ -186,6 +189,11 @@ def run(work: Work, *, force: bool = False) -> Outcome:
     return Outcome(sent, history.fields, tuple(changes), tuple(assumed))
 
 
+def _wakes(pass_: Any, facts: set[Fact]) -> bool:
+    wakes_on = getattr(pass_, "wakes_on", None)
+    return wakes_on is None or not facts.isdisjoint(wakes_on)
+
+
 def _run_pass(
     pass_: Any, history: History, work: Work, changes: list[Change], assumed: list[str]
 ) -> History:
@@ -195,6 +203,7 @@ def _run_pass(
             assumed.append(found.what)
         else:
             edits.append(found)
+    edits += leads_of_dropped(history, edits)
     if not edits:
         return history
     records = [_record(pass_.name, edit, history, work.call) for edit in edits]

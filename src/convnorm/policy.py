@@ -3,7 +3,6 @@
 import json
 import tomllib
 from collections.abc import Mapping
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -11,7 +10,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, field_validator
 from pydantic_core import CoreSchema, core_schema
 
-from convnorm.dialects import DIALECTS
 from convnorm.errors import PolicyError
 from convnorm.options import Options, nearest
 from convnorm.passes import BUILTIN, third_party, third_party_names
@@ -95,10 +93,6 @@ class Policy(Options):
                     raise PolicyError(f"{name}: a table of options is needed, not {table!r}")
             values["passes"] = [{**tables.get(name, {}), "name": name} for name in BUILTIN]
         super().__init__(**values)
-        if self.dialect is not None and self.dialect not in DIALECTS:
-            raise PolicyError(
-                f"there is no dialect {self.dialect!r}; {nearest(self.dialect, DIALECTS)}"
-            )
         if isinstance(self.on_change, dict):
             names = [pass_.name for pass_ in self.passes]
             for name in self.on_change:
@@ -129,7 +123,7 @@ class Policy(Options):
         found["properties"] |= {name: kind.model_json_schema() for name, kind in BUILTIN.items()}
         return found
 
-    @cached_property
+    @property
     def resolved(self) -> Target:
         """The target's profile, as this provider serves it to this model."""
         return find_target(
@@ -162,7 +156,7 @@ class Policy(Options):
         try:
             text = path.read_text(encoding="utf-8")
             found = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise PolicyError(f"{path} cannot be read as a policy: {error}") from None
         if path.name == "pyproject.toml":
             tool = found.get("tool")

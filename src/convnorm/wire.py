@@ -20,30 +20,50 @@ def fields(element: object) -> Mapping[str, Any] | None:
     if isinstance(element, Mapping):
         return element
     dump = getattr(element, "model_dump", None)
-    if dump is None or isinstance(element, type):
+    if not callable(dump) or isinstance(element, type):
         return None
-    return cast("Mapping[str, Any]", dump(exclude_unset=True))
+    try:
+        # What the openai client does with its own objects.
+        exclude = getattr(element, "__api_exclude__", None)
+        found = dump(exclude_unset=True, mode="json", exclude=exclude)
+    except Exception as error:  # noqa: BLE001  # whatever a stranger's object raises
+        raise DialectError(f"a {type(element).__name__} cannot be read: {error!r}") from None
+    return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else None
 
 
-def text_of(output: object) -> str:
+def text_of(output: object, where: str) -> str:
     """What a tool returned, as one text: strings and text parts as they are, the rest as JSON."""
     if isinstance(output, str):
         return output
     if isinstance(output, LIST):
-        parts = [fields(part) or {} for part in output]
-        if all(isinstance(part.get("text"), str) or part.get("type") in IMAGES for part in parts):
-            return "\n".join(part["text"] for part in parts if "text" in part)
+        return "\n".join(_part_text(part, where) for part in output if not is_media(part))
+    return _json(output, where)
+
+
+def is_media(part: object) -> bool:
+    """Whether a content part is an image, a sound or a file."""
+    kind = (fields(part) or {}).get("type")
+    return isinstance(kind, str) and kind in MEDIA
+
+
+MEDIA = frozenset({"input_image", "image_url", "input_audio", "input_file", "file"})
+
+
+def _part_text(part: object, where: str) -> str:
+    keys = fields(part) or {}
+    text = keys.get("text")
+    return text if isinstance(text, str) else _json(part, where)
+
+
+def _json(value: object, where: str) -> str:
     try:
-        return json.dumps(output, ensure_ascii=False, default=_plain)
+        return json.dumps(value, ensure_ascii=False, default=_plain)
     except (TypeError, ValueError, RecursionError) as error:
-        raise DialectError(f"a tool output cannot be written as JSON: {error}") from None
-
-
-IMAGES = frozenset({"input_image", "image_url"})
+        raise DialectError(f"{where} holds an output that is no JSON: {error}") from None
 
 
 def _plain(value: object) -> object:
     found = fields(value)
     if found is None:
-        raise TypeError(f"{type(value).__name__} is no JSON value")
+        raise TypeError(f"a {type(value).__name__} is no JSON value")
     return dict(found)

@@ -66,7 +66,7 @@ def test_sources_that_differ_are_both_kept_and_reported() -> None:
 
     report = explain(history, CHAT, context=context)
     assert (history, ()) == (report.messages, report.edits)
-    assert ("source 'b' replays no other whole: what it has alone was kept",) == report.assumed
+    assert ("source 'b' replays no other: all of it was kept, in order",) == report.assumed
 
 
 def test_shared_ids_prove_single_copies() -> None:
@@ -91,7 +91,7 @@ def test_owner_can_be_named_or_be_the_longest() -> None:
 
 def test_unknown_owner_is_refused() -> None:
     """A preferred source that is not there is a mistake, not a wish."""
-    with pytest.raises(PolicyError, match="prefers source 'nobody'"):
+    with pytest.raises(PolicyError, match="prefers 'nobody'"):
         arbitrate("prefer:nobody", ("a", [user("1")]), ("b", [user("2")]))
 
 
@@ -107,3 +107,21 @@ def test_unlabelled_messages_are_left_alone() -> None:
 
     report = explain(history[1:], CHAT, context=Context(sources=(None, "a")))
     assert report.edits == ()
+
+
+def test_counters_prove_nothing_across_sources() -> None:
+    """A tool that was asked again under the same counter keeps its answer."""
+    one = [user("ready?"), calls("call_0"), result("call_0", "no")]
+    two = [user("now?"), calls("call_0"), result("call_0", "yes")]
+
+    assert [*one, *two] == arbitrate("merge", ("a", one), ("b", two))
+
+
+def test_three_sources_share_one_beginning() -> None:
+    """Each source adds what it has alone."""
+    start = [user("a"), said("b")]
+
+    done = arbitrate(
+        "merge", ("x", start), ("y", [*start, user("c")]), ("z", [*start, user("c"), said("d")])
+    )
+    assert [*start, user("c"), said("d")] == done

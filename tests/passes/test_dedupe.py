@@ -51,7 +51,13 @@ def test_repeated_turns_without_ids_are_no_duplicates() -> None:
     assert explain(history, CHAT).edits == ()
 
 
-@pytest.mark.parametrize("call_id", ["call_0", "c1", "edit:22", "0", "undefined"])
+@pytest.mark.parametrize(
+    "call_id",
+    [
+        *("call_0", "c1", "edit:22", "0", "undefined", "call_00001", "agent1_call_0"),
+        *("functions.get_s3_object:0", "chatcmpl-tool-7", "look:look:3"),
+    ],
+)
 def test_counters_prove_nothing(call_id: str) -> None:
     """An exchange under an id that anyone can mint again is not taken for a replay."""
     history = [calls(call_id), result(call_id), calls(call_id), result(call_id)]
@@ -150,3 +156,63 @@ def test_provenance_speaks_against_copies() -> None:
     assert 2 == len(normalize(history, CHAT))
     for provenance in (Provenance(models={0: "a", 2: "b"}), Provenance(edited=frozenset({2}))):
         assert history == normalize(history, CHAT, context=Context(provenance=provenance))
+
+
+def test_replay_with_results_in_another_order_is_collapsed() -> None:
+    """The copy of parallel calls goes with its results, in whatever order they came."""
+    one, two = "call_8sXk2Qp91Lm", "call_77aXbYcZd1"
+    made = calls(one, two)
+
+    history = [made, result(one, "1"), result(two, "2"), user("w")]
+    copy = [made, result(two, "2"), result(one, "1"), user("z")]
+    assert [*history, user("z")] == normalize([*history, *copy], CHAT)
+
+
+def test_finished_copy_of_a_hosted_item_stays() -> None:
+    """A stream leaves an unfinished copy; what the tool returned is kept."""
+    item = {"type": "mcp_call", "id": "mcp_68afa1", "name": "x", "server_label": "s"}
+    begun, done = {**item, "status": "in_progress"}, {**item, "status": "completed", "output": "D"}
+
+    assert [user("q"), done] == normalize([user("q"), begun, done], RESPONSES)
+    assert [user("q"), done] == normalize([user("q"), done, begun], RESPONSES)
+
+
+def test_unknown_items_under_one_id_both_stay() -> None:
+    """What is not known is never dropped for its id; the later one loses it."""
+    one = {"type": "vendor", "id": "v1", "d": 1}
+
+    assert [one, {"type": "vendor", "d": 2}] == normalize([one, {**one, "d": 2}], RESPONSES)
+
+
+@pytest.mark.parametrize(
+    "led",
+    [
+        [
+            {"type": "web_search_call", "id": "ws_1", "status": "completed"},
+            {"type": "web_search_call", "id": "ws_1"},
+        ],
+        [message("msg_9", "x"), {"type": "item_reference", "id": "msg_9"}],
+    ],
+)
+def test_reasoning_goes_with_what_it_led(led: list[dict[str, object]]) -> None:
+    """No pass leaves reasoning in front of something that it did not produce."""
+    history = [user("q"), led[0], reasoning("rs_2"), led[1], user("z")]
+
+    done = normalize(history, RESPONSES)
+    assert not any(item.get("type") == "reasoning" for item in done)
+
+
+def test_reasoning_is_not_given_to_a_stranger() -> None:
+    """When a copy goes, its reasoning goes, though another item now follows."""
+    exchange = [call(RANDOM, id="fc_68af01"), output(RANDOM)]
+    history = [
+        reasoning("rs_aa11bb22c"),
+        *exchange,
+        user("w"),
+        reasoning("rs_dd11bb22c"),
+        *exchange,
+    ]
+
+    done = normalize([*history, message("msg_a1b2c3", "done")], RESPONSES)
+    expected = [reasoning("rs_aa11bb22c"), *exchange, user("w"), message("msg_a1b2c3", "done")]
+    assert expected == done

@@ -63,3 +63,20 @@ def test_responses_items_get_their_required_fields() -> None:
 
     done = normalize([made, *history], RESPONSES)
     assert [made, user(""), output("c", "")] == done
+
+
+def test_reply_with_content_of_a_vendor_is_not_empty() -> None:
+    """Keys that the dialect does not know may say something."""
+    reply = {"role": "assistant", "content": None, "images": [{"url": "u"}]}
+
+    assert [{**reply, "content": ""}] == normalize([reply], CHAT)
+
+
+def test_reasoning_that_led_an_empty_reply_goes_with_it() -> None:
+    """No reasoning is left without what it produced."""
+    led = [
+        {"type": "reasoning", "id": "rs_1", "summary": []},
+        {"role": "assistant", "content": None},
+    ]
+
+    assert [user("q"), user("x")] == normalize([user("q"), *led, user("x")], RESPONSES)

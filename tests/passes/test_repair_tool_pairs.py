@@ -67,9 +67,29 @@ def test_reused_id_answers_the_nearest_call() -> None:
 
 
 def test_result_before_its_call_is_moved_behind_it() -> None:
-    """A result that stands before its call answers it."""
-    assert [calls("a"), result("a", "x")] == normalize([result("a", "x"), calls("a")], CHAT)
-    assert [call("a"), output("a", "x")] == normalize([output("a", "x"), call("a")], RESPONSES)
+    """A result that was written down before its call answers it."""
+    x = "call_8sXk2Qp91Lm"
+
+    assert [calls(x), result(x, "x")] == normalize([result(x, "x"), calls(x)], CHAT)
+    assert [call(x), output(x, "x")] == normalize([output(x, "x"), call(x)], RESPONSES)
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [result("call_0", "rain"), calls("call_0", name="delete")],
+        [result("call_8sXk2Qp91Lm", "rain"), user("delete it"), calls("call_8sXk2Qp91Lm")],
+    ],
+)
+def test_stale_result_answers_no_later_call(history: list[dict[str, object]]) -> None:
+    """What trimming left of another exchange is quoted, and the later call is not answered by it."""
+    context = Context(live_calls=frozenset({"call_0", "call_8sXk2Qp91Lm"}))
+
+    with pytest.raises(NotReadyError):
+        normalize(history, CHAT, context=context)
+    done = normalize(history, CHAT)
+    assert "rain" in done[0]["content"]
+    assert "convnorm:no-result" in done[-1]["content"]
 
 
 def test_orphan_is_quoted_where_it_stood() -> None:
@@ -305,3 +325,76 @@ def test_calls_the_server_runs_itself_are_left_alone() -> None:
     ]
 
     assert explain(history, RESPONSES).edits == ()
+
+
+def test_second_copy_of_a_result_is_not_an_older_calls() -> None:
+    """A result right behind that of the newest call is another of it, and no older call's."""
+    history = [calls("call_0", name="a"), user("go"), calls("call_0", name="b")]
+
+    done = normalize([*history, result("call_0", "B"), result("call_0", "B")], CHAT)
+    expected = [history[0], closed("call_0"), *history[1:], result("call_0", "B")]
+    assert expected == done
+
+
+def test_null_result_does_not_beat_a_real_one() -> None:
+    """Of two results the one that says something answers."""
+    for pair in ([result("a", None), result("a", "x")], [result("a", "x"), result("a", None)]):
+        assert [calls("a"), result("a", "x")] == normalize([calls("a"), *pair], CHAT)
+
+
+def test_exact_type_beats_a_result_of_another_type() -> None:
+    """An output of the wrong type answers only if none of the right type does."""
+    wrong = {"type": "custom_tool_call_output", "call_id": "c", "output": "wrong"}
+
+    done = normalize([call("c"), wrong, output("c", "right")], RESPONSES)
+    assert [call("c"), output("c", "right")] == [item for item in done if "call_id" in item]
+    assert any("wrong" in str(item.get("content")) for item in done)
+
+
+def test_renamed_invented_result_is_still_recognised() -> None:
+    """When a reused id is renamed, the envelope names the new id."""
+    once = normalize([call("c1"), user("x")], RESPONSES)
+    twice = normalize([*once, call("c1", name="other"), once[1], user("y")], RESPONSES)
+
+    renamed = twice[3]["call_id"]
+    answered = normalize([*twice, output(renamed, "real")], RESPONSES)
+    outputs = [item for item in answered if "output" in item and item["call_id"] == renamed]
+    assert [output(renamed, "real")] == outputs
+
+
+def test_media_of_an_orphan_follow_its_quotation() -> None:
+    """Images survive, with and without a caption, and text is quoted."""
+    image = {"type": "input_image", "image_url": "data:x", "text": "cap"}
+    parts = [{"type": "input_text", "text": "see"}, image, {"type": "odd", "x": 1}]
+
+    (turn,) = normalize([output("gone", parts)], RESPONSES)
+    assert image in turn["content"]
+    assert all(word in turn["content"][0]["text"] for word in ("see", '"odd"'))
+
+
+def test_output_of_another_kind_is_not_kept_as_the_servers() -> None:
+    """With a link, an output that cannot answer the call of its id is quoted all the same."""
+    shell = {"type": "shell_call", "call_id": "c", "action": {"commands": ["ls"]}}
+    body = {"input": [shell, output("c", "R")], "previous_response_id": "resp_1"}
+
+    done = normalize_request(body, RESPONSES)["input"]
+    assert ["shell_call", "shell_call_output", "message"] == [item["type"] for item in done]
+
+
+def test_local_shell_output_is_joined_by_its_id() -> None:
+    """Two local shell outputs with the id of their call are no duplicates of each other."""
+    made = {"type": "local_shell_call", "id": "lsh_1", "call_id": "c", "action": {}}
+    answer = {"type": "local_shell_call_output", "id": "c", "output": "A"}
+    again = {**made, "id": "lsh_2"}
+
+    done = normalize([made, answer, again, {**answer, "output": "B"}], RESPONSES)
+    assert ["A", "B"] == [item["output"] for item in done if "output" in item]
+
+
+def test_call_dropped_from_a_message_leaves_it_acceptable() -> None:
+    """Null content was legal beside the call; without it the message has an empty string."""
+    policy = Policy.for_target(CHAT, repair_tool_pairs={"missing": "drop"})
+    thinking = {**calls("a"), "reasoning_content": "hm"}
+
+    done = normalize([thinking, user("n")], policy)
+    assert [{"role": "assistant", "content": "", "reasoning_content": "hm"}, user("n")] == done

@@ -7,6 +7,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from convnorm import ConvnormError, Policy, check, explain
 from convnorm.cli.show import show_edits, show_violations
@@ -45,7 +46,7 @@ def check_file(
             {"rule": one.rule, "path": one.path, "message": one.message, "repair": one.repair}
             for one in found
         ]
-        typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        typer.echo(_json(rows))
     else:
         show_violations(out, found)
     raise typer.Exit(1 if found else 0)
@@ -66,11 +67,14 @@ def fix_file(
     except ConvnormError as error:
         _stop(error)
     fixed: Any = report.messages if report.request is None else report.request
-    text = json.dumps(fixed, ensure_ascii=False, indent=2)
+    text = _json(fixed)
     if output is None:
         typer.echo(text)
     else:
-        output.write_text(text + "\n", encoding="utf-8")
+        try:
+            output.write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            _stop(f"{output} cannot be written: {error.strerror}")
     if not quiet:
         show_edits(err, report)
 
@@ -85,6 +89,15 @@ def _read(file: Path) -> Any:
         _stop(f"{file} is no JSON: {error}")
 
 
+def _json(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a lone surrogate: JSON can escape it, UTF-8 cannot hold it
+        return json.dumps(value, indent=2)
+    return text
+
+
 def _policy(given: str | None) -> Policy | str | None:
     if given is not None and given.endswith((".json", ".toml")):
         return Policy.from_file(given)
@@ -92,5 +105,5 @@ def _policy(given: str | None) -> Policy | str | None:
 
 
 def _stop(error: object) -> NoReturn:
-    err.print(f"[bold red]convnorm:[/] {error}", markup=True, highlight=False)
+    err.print(f"[bold red]convnorm:[/] {escape(str(error))}", highlight=False)
     raise typer.Exit(2)

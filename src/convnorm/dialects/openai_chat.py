@@ -32,6 +32,9 @@ PART_TEXT = {"text": "text", "refusal": "refusal"}
 PART_MEDIA = {"image_url": "image", "input_audio": "audio", "file": "file"}
 BODY = {"function": ("function", "arguments"), "custom": ("custom", "input")}
 """By kind of call: the key of its body, and the key in it that holds the arguments."""
+KNOWN = frozenset(
+    {"role", "content", "tool_calls", "function_call", "refusal", "audio", "name", "id"}
+)
 SPEAKING = ("function_call", "refusal", "audio")
 """With one of these, or with calls, an assistant message needs no content."""
 
@@ -141,7 +144,8 @@ def _turn(raw: object, message: Mapping[str, Any], at: int) -> Turn:
         raw,
         at,
         text_id(message.get("id")),
-        empties=_empties(message),
+        empties=(empties := _empties(message)),
+        has_more=bool(empties) and any(message[key] for key in message.keys() - KNOWN),
     )
 
 
@@ -224,6 +228,8 @@ def _message(turn: Turn) -> Any:
             message |= {"tool_call_id": result.call_id, "content": result.output}
     else:
         _lay_items(turn.items, message, was)
+    if message.get("content") is None and "tool_calls" in was and "tool_calls" not in message:
+        message["content"] = ""  # null was legal only beside the calls
     gone = _empties(was) - turn.empties
     if "content" in gone or "content_list" in gone:
         message["content"] = message.get("content") or ""

@@ -92,11 +92,12 @@ ITEMS = {
     "item_reference": Spec("other"),
 }
 MESSAGE = ITEMS["message"]
-UNKNOWN = Spec("other")
+UNKNOWN = Spec("other", needs_id=False)
 
 ANSWERED_BY = {"local_shell": ("function", "local_shell")}
 """Kinds of call that an output of another kind answers too."""
 
+KNOWN = frozenset({"type", "role", "content", "id", "status", "phase", "call_id", "output"})
 CONTENT, OUTPUT = frozenset({"content"}), frozenset({"output"})
 OUTPUT_TYPE = {spec.kind: name for name, spec in ITEMS.items() if spec.what == "result"}
 
@@ -125,7 +126,6 @@ def detect(element: Mapping[str, Any]) -> bool:
 def survey(elements: Sequence[object], call: Call) -> set[Fact]:
     """One scan over the input items; see `Fact` for what it looks for."""
     context = call.context
-    linked = context.previous_response_id is not None or context.conversation is not None
     facts: set[Fact] = set()
     ids: set[str] = set()
     call_ids: set[str] = set()
@@ -133,12 +133,12 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
     for at, element in enumerate(elements):
         item = element if type(element) is dict else read(element, KEY, at)
         spec = _spec(item)
-        item_id = item.get("id")
-        if item_id is not None and isinstance(item_id, str):
+        item_id = _item_id(item, spec)
+        if item_id is not None:
             if item_id in ids:
                 facts.add(Fact.REPEATED_ID)
             ids.add(item_id)
-            if context.store is not True and not spec.needs_id:
+            if context.store is not True and not spec.needs_id and spec is not UNKNOWN:
                 facts.add(Fact.STORE_UNKNOWN if context.store is None else Fact.UNSTORED)
         if spec.what == "message":
             if item.get("role") not in ROLES:
@@ -154,7 +154,7 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
                     continue
                 kind = waiting.pop(call_id or "", None)
                 if kind is None:
-                    if not (linked and call_id) or call_id in call_ids:
+                    if not (context.linked and call_id) or call_id in call_ids:
                         facts.add(Fact.PAIRING)
                 elif spec.kind not in ANSWERED_BY.get(kind, (kind,)):
                     facts.add(Fact.PAIRING)
@@ -180,6 +180,13 @@ def _call_id(item: Mapping[str, Any], spec: Spec) -> str | None:
     return text_id(call_id)
 
 
+def _item_id(item: Mapping[str, Any], spec: Spec) -> str | None:
+    """The id of the item itself, which is not the id of the call it answers."""
+    if spec.kind == "local_shell" and spec.what == "result" and item.get("call_id") is None:
+        return None
+    return text_id(item.get("id"))
+
+
 def _stands_alone(item: Mapping[str, Any]) -> bool:
     """A function output may name its tool instead of a call (openai 3.x)."""
     return isinstance(item.get("name"), str) and item.get("type") == "function_call_output"
@@ -198,9 +205,10 @@ def _turn(raw: object, item: Mapping[str, Any], at: int) -> Turn:
         _items(raw, item, spec),
         raw,
         at,
-        text_id(item.get("id")),
+        _item_id(item, spec),
         spec.needs_id,
-        _empties(item, spec),
+        (empties := _empties(item, spec)),
+        has_more=bool(empties) and any(item[key] for key in item.keys() - KNOWN),
     )
 
 
@@ -285,10 +293,14 @@ def _element(turn: Turn) -> Any:
         case (ToolResult() as result,) if spec.paired:
             if result.kind != spec.kind:
                 item |= {"type": OUTPUT_TYPE[result.kind], "call_id": result.call_id}
+                if spec.kind == "local_shell":
+                    item.pop("id", None)
             elif result.call_id != _call_id(was, spec):
                 item["call_id" if "call_id" in was or spec.kind != "local_shell" else "id"] = (
                     result.call_id
                 )
+            if result.output is not was.get(spec.output):
+                item[spec.output] = result.output
             if "output" in _gone(was, spec, turn):
                 item["output"] = ""
         case items if spec.what == "message":
@@ -297,7 +309,7 @@ def _element(turn: Turn) -> Any:
                 item["content"] = _content(items, turn.role)
             if "content" in _gone(was, spec, turn):
                 item["content"] = ""
-    if turn.id is None:
+    if turn.id is None and _item_id(was, spec) is not None:
         item.pop("id", None)
     return item
 

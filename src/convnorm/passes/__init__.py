@@ -5,7 +5,18 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from convnorm.dialects.dialect import Call
-from convnorm.edits import Assumed, Edit
+from convnorm.edits import (
+    FRONT,
+    Assumed,
+    Drop,
+    Edit,
+    Insert,
+    Move,
+    Replace,
+    SetField,
+    SetTurn,
+)
+from convnorm.errors import PolicyError
 from convnorm.ir import History
 from convnorm.passes.arbitrate_sources import ArbitrateSources
 from convnorm.passes.dedupe import Dedupe
@@ -33,9 +44,18 @@ GROUP = "convnorm.passes"
 
 
 def run_pass(pass_: Any, history: History, call: Call) -> Iterable[Edit | Assumed]:
-    """What a pass, built in or not, asks for."""
-    found: Iterable[Edit | Assumed] = pass_(history, call)
-    return found
+    """What a pass, built in or not, asks for; a stranger's mistakes are answered in our words."""
+    found = pass_(history, call)
+    if not isinstance(found, Iterable):
+        raise PolicyError(f"pass {pass_.name} returned {found!r}: it must yield edits")
+    for edit in found:
+        if not isinstance(edit, (Drop, Insert, Replace, Move, SetTurn, SetField, Assumed)):
+            raise PolicyError(f"pass {pass_.name} yielded {edit!r}, which is no edit")
+        for key in ("turn", "after"):
+            at = getattr(edit, key, FRONT)
+            if not FRONT <= at < len(history.turns):
+                raise PolicyError(f"pass {pass_.name} edits turn {at}, which is not there")
+        yield edit
 
 
 def third_party(name: str) -> Any:

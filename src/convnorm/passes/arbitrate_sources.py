@@ -9,7 +9,7 @@ from convnorm.dialects.dialect import Call
 from convnorm.edits import Assumed, Drop, Edit, Loss
 from convnorm.errors import PolicyError
 from convnorm.facts import Fact
-from convnorm.ir import History, ToolCall, ToolResult, Turn, same_turn
+from convnorm.ir import History, Reasoning, Text, ToolCall, ToolResult, Turn, same_turn
 from convnorm.options import Options
 from convnorm.targets import Fault
 
@@ -43,11 +43,12 @@ class ArbitrateSources(Options):
     ```
 
     ## Safety
-    Drops only copies: a source that holds an earlier one whole, in order and from its start, or
-    single messages that share an id with an earlier source. What is new in a source stays. Sources
-    that truly differ are both kept, in order, and the report says so. Messages without a label, and
-    repetitions inside one source, are never touched. `longest` and `prefer` also drop what the
-    owner does not have, up to the last source's own new messages; that is reported as a loss.
+    Drops only copies: the beginning of a source that holds an earlier one whole, in order and from
+    its start, or a source that an earlier one holds in that way. What is new in a source stays,
+    and so do the last words of a user in the newest source. Sources that truly differ are both
+    kept, in order, and the report says so; single messages that share an id are left to `dedupe`.
+    Messages without a label, and repetitions inside one source, are never touched. `longest` and
+    `prefer` also drop what only other sources have, except the newest; that is reported as a loss.
     """
 
     name: Literal["arbitrate_sources"] = "arbitrate_sources"
@@ -66,95 +67,93 @@ class ArbitrateSources(Options):
         if len(sources) < 2:
             return
         rule = call.target.rules[Fault.REPLAY]
-        kept = self._owner_first(sources)
-        owner = next(iter(kept))
-        last = list(sources)[-1]
-        for number, (label, mine) in enumerate(kept.items()):
-            if number == 0:
-                continue
-            earlier = list(kept)[:number]
-            others = [kept[other] for other in earlier]
-            copies = _copies(turns, mine, others, newest=label == last)
-            for at, original in copies.items():
-                yield Drop(
-                    at,
-                    rule=rule,
-                    why=f"source {label!r} replays source {turns[original].source!r}",
-                )
-            rest = [at for at in mine if at not in copies]
-            if self.strategy != "merge":
-                # The last source carries what is new: what it adds behind its copies stays.
-                new = _behind(mine, copies) if label == last else set[int]()
+        newest = list(sources)[-1]
+        owner = self._owner(sources)
+        told = _Told(turns)
+        for label, mine in ({owner: sources[owner]} | sources).items():
+            copies = told.copies(mine, newest=label == newest)
+            for at, original in zip(mine, copies, strict=False):
+                why = f"source {label!r} replays source {turns[original].source!r}"
+                yield Drop(at, rule=rule, why=why)
+            rest = mine[len(copies) :]
+            if self.strategy != "merge" and label not in (owner, newest):
                 for at in rest:
-                    if at not in new:
-                        yield Drop(
-                            at,
-                            rule=rule,
-                            why=f"source {owner!r} owns the history, not {label!r}",
-                            loss=Loss.HISTORY,
-                        )
-            elif rest and (not copies or copies.keys() != set(mine[: len(copies)])):
-                yield Assumed(
-                    f"source {label!r} replays no other whole: what it has alone was kept"
-                )
+                    why = f"source {owner!r} owns the history, not {label!r}"
+                    yield Drop(at, rule=rule, why=why, loss=Loss.HISTORY)
+            elif rest and not copies and label != owner:
+                yield Assumed(f"source {label!r} replays no other: all of it was kept, in order")
 
-    def _owner_first(self, sources: dict[str, list[int]]) -> dict[str, list[int]]:
-        if self.strategy == "merge":
-            return sources
-        if self.strategy == "longest":
-            owner = max(sources, key=lambda label: len(sources[label]))
-        else:
-            owner = self.strategy.removeprefix("prefer:")
-            if owner not in sources:
-                raise PolicyError(
-                    f"arbitrate_sources prefers source {owner!r}; the context has {list(sources)}"
-                )
-        return {owner: sources[owner]} | sources
+    def _owner(self, sources: dict[str, list[int]]) -> str:
+        match self.strategy.partition(":"):
+            case "longest", _, _:
+                return max(sources, key=lambda label: len(sources[label]))
+            case "prefer", _, owner:
+                if owner not in sources:
+                    raise PolicyError(
+                        f"arbitrate_sources prefers {owner!r}; the sources are {list(sources)}"
+                    )
+                return owner
+        return next(iter(sources))
 
 
-def _copies(
-    turns: Sequence[Turn], mine: list[int], others: list[list[int]], *, newest: bool
-) -> dict[int, int]:
-    """Which of my turns are copies, and of which turn: by a whole shared start, or by ids."""
-    copies: dict[int, int] = {}
-    for other in others:
-        shared = _shared_start(turns, mine, other)
-        if shared == len(other):
-            pass  # I repeat all of it and go on
-        elif shared == len(mine):
-            # It holds all of me. A user's last words are new if I am the newest source.
-            while newest and shared and turns[mine[shared - 1]].role == "user":
-                shared -= 1
-        else:
-            continue
-        for at, original in zip(mine[:shared], other, strict=False):
-            copies.setdefault(at, original)
-    by_id = {key: at for other in others for at in other for key in _ids(turns[at])}
-    for at in mine:
-        for key in _ids(turns[at]):
-            if key in by_id and same_turn(turns[at], turns[by_id[key]]):
-                copies.setdefault(at, by_id[key])
-    return copies
+class _Node:
+    """A turn that some source told at this point of its history."""
+
+    __slots__ = ("at", "ends", "next")
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.next: dict[tuple[object, ...], _Node] = {}
+        self.ends = False
+        """Whether a whole source is told up to here."""
 
 
-def _shared_start(turns: Sequence[Turn], mine: list[int], other: list[int]) -> int:
-    shared = 0
-    for a, b in zip(mine, other, strict=False):
-        if not same_turn(turns[a], turns[b]):
-            break
-        shared += 1
-    return shared
+class _Told:
+    """All that the sources before have told, as a tree: shared beginnings are stored once."""
+
+    def __init__(self, turns: Sequence[Turn]) -> None:
+        self.turns = turns
+        self.root = _Node(-1)
+
+    def copies(self, mine: list[int], *, newest: bool) -> list[int]:
+        """The turns that the beginning of this source copies; and remember the source.
+
+        A source copies another only if it holds it whole, from the start, or is held by it whole.
+        """
+        node, shared, whole = self.root, list[int](), 0
+        for at in mine:
+            key = _key(self.turns[at])
+            found = node.next.get(key)
+            if found is None or not same_turn(self.turns[found.at], self.turns[at]):
+                break
+            shared.append(found.at)
+            node = found
+            if node.ends:
+                whole = len(shared)
+        held = len(shared) == len(mine)
+        for at in mine[len(shared) :]:
+            key = _key(self.turns[at])
+            if key in node.next:  # it is told at this point, and is another message after all
+                key = (*key, at)
+            told = node.next[key] = _Node(at)
+            node = told
+        node.ends = True
+        if held and whole < len(mine):
+            # A user's last words are new, if nobody newer could have said them.
+            end = len(mine)
+            while newest and end > whole and self.turns[mine[end - 1]].role == "user":
+                end -= 1
+            return shared[:end]
+        return shared[:whole]
 
 
-def _ids(turn: Turn) -> Iterator[tuple[str, str]]:
-    if turn.id is not None:
-        yield "id", turn.id
+def _key(turn: Turn) -> tuple[object, ...]:
+    """Equal for turns that can be the same message."""
+    said: list[object] = [turn.role, len(turn.items)]
     for item in turn.items:
-        if isinstance(item, ToolCall | ToolResult) and item.call_id:
-            yield type(item).__name__, item.call_id
-
-
-def _behind(mine: list[int], copies: dict[int, int]) -> set[int]:
-    """My turns behind my last copy; all of them when there is none."""
-    last = max((at for at in mine if at in copies), default=-1)
-    return {at for at in mine if at > last}
+        match item:
+            case Text() | Reasoning():
+                said.append(item.text)
+            case ToolCall() | ToolResult():
+                said.append(item.call_id)
+    return tuple(said)

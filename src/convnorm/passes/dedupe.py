@@ -1,20 +1,19 @@
 """The pass `dedupe`."""
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import ClassVar, Literal, NamedTuple
 
 from convnorm.dialects.dialect import Call
 from convnorm.edits import Drop, Edit, Loss, SetTurn
 from convnorm.facts import Fact
-from convnorm.groups import dangling, group_of, is_reasoning
+from convnorm.groups import group_of, is_reasoning
+from convnorm.ids import is_counter
 from convnorm.ir import History, Opaque, Reasoning, ToolCall, ToolResult, Turn, same_item, same_turn
 from convnorm.options import Options
 from convnorm.targets import Fault
-
-COUNTER = re.compile(r"\D*\d{0,4}")
-"""An id that anyone can mint again: a word and a small number, like call_0, c1 or edit:22."""
+from convnorm.wire import fields
 
 
 class Dedupe(Options):
@@ -87,12 +86,13 @@ class _Search:
             if isinstance(item, ToolCall | ToolResult) and item.call_id:
                 turns = self.calls if isinstance(item, ToolCall) else self.results
                 turns.setdefault(item.call_id, []).append(place.turn)
+        others = (not any(_calls(turn)) and not is_reasoning(turn) for turn in history.turns)
+        self.batches = list(accumulate(others))
+        """By turn: a number that two turns share if only calls stand between them."""
 
     def edits(self) -> Iterator[Edit]:
         yield from self._copies_in_a_batch()
         self._replays()
-        for at in dangling(self.turns, self.gone):
-            self._drop(at, self.rules[Fault.REPLAY], "it led an item that goes", Loss.REASONING)
         renamed = list(self._same_id())
         yield from self.gone.values()
         yield from renamed
@@ -136,32 +136,32 @@ class _Search:
     def _is_replay(self, first: int, again: int, evidence: Evidence) -> bool:
         if not same_turn(self.turns[first], self.turns[again]):
             return False
-        if evidence.by == "id" and not COUNTER.fullmatch(evidence.value):
+        if evidence.by == "id" and not is_counter(evidence.value):
             return True
         return self._is_repeated_exchange(first, again)
 
     def _is_repeated_exchange(self, first: int, again: int) -> bool:
-        ids = [key.value for key in _evidence(self.turns[first]) if key.by == "call"]
-        before = [self._results_of(call_id, first) for call_id in ids]
-        after = [self._results_of(call_id, again) for call_id in ids]
+        names = {item.call_id or "": item.name for item in _calls(self.turns[first])}
+        before = [self._results_of(call_id, first) for call_id in names]
+        after = [self._results_of(call_id, again) for call_id in names]
         if any(after) and not any(before):
             # Unless the two were called in parallel, and each has its result.
-            parallel = all(_calls(turn) for turn in self.turns[first + 1 : again])
+            parallel = self.batches[first] == self.batches[again]
             return not (parallel and all(len(results) > 1 for results in after))
-        if not ids or any(map(COUNTER.fullmatch, ids)):
+        if not names or any(is_counter(call_id, name) for call_id, name in names.items()):
             return False
         return all(
-            same_turn(self.turns[one[0]], self.turns[two[0]])
-            for one, two in zip(before, after, strict=True)
-            if one and two  # else one copy lacks its result
+            same_turn(self.turns[places[one[0]]], self.turns[places[two[0]]])
+            for call_id, one, two in zip(names, before, after, strict=True)
+            if one and two and (places := self.results[call_id])  # else one copy lacks its result
         )
 
-    def _results_of(self, call_id: str, at: int) -> list[int]:
-        """The turns with a result for the call in turn `at`: those before its id is used again."""
+    def _results_of(self, call_id: str, at: int) -> range:
+        """The results of the call in turn `at`, as places in `results`: up to the id's next use."""
         calls, results = self.calls[call_id], self.results.get(call_id, [])
         later = bisect_right(calls, at)
         end = bisect_left(results, calls[later]) if later < len(calls) else len(results)
-        return results[bisect_right(results, at) : end]
+        return range(bisect_right(results, at), end)
 
     def _drop_run(self, first: int, again: int, evidence: Evidence, floor: int) -> int:
         """Drop one copy of the run around the two turns; returns where the second copy ends."""
@@ -224,9 +224,14 @@ class _Search:
             elif _refers(self.turns[first]):
                 self._drop(first, rule, f"{turn.id} is in the history itself")
                 named[turn.id] = at
+            elif turn.needs_id and not self.turns[first].needs_id:
+                nameless.update(group_of(self.turns, first))
+                named[turn.id] = at
             elif turn.needs_id:
-                self._drop(at, rule, why, Loss.COPY)
-            else:
+                unfinished = first if _finished(turn) > _finished(self.turns[first]) else at
+                self._drop(unfinished, rule, why, Loss.COPY)
+                named[turn.id] = first + at - unfinished
+            elif at not in nameless:
                 nameless.update(group_of(self.turns, at))
         for at in sorted(nameless - self.gone.keys()):
             turn = self.turns[at]
@@ -244,16 +249,15 @@ class _Search:
 def _evidence(turn: Turn) -> Iterator[Evidence]:
     if turn.id is not None and not _refers(turn):
         yield Evidence("id", turn.id)
-    for call_id in _calls(turn):
-        yield Evidence("call", call_id)
+    for call in _calls(turn):
+        if call.call_id:
+            yield Evidence("call", call.call_id)
 
 
-def _calls(turn: Turn) -> list[str]:
-    return [
-        item.call_id
-        for item in turn.items
-        if isinstance(item, ToolCall) and item.answered_by and item.call_id
-    ]
+def _calls(turn: Turn) -> Iterator[ToolCall]:
+    for item in turn.items:
+        if isinstance(item, ToolCall) and item.answered_by and item.call_id:
+            yield item
 
 
 def _is_proof(turn: Turn) -> bool:
@@ -264,3 +268,9 @@ def _is_proof(turn: Turn) -> bool:
 
 def _refers(turn: Turn) -> bool:
     return any(isinstance(item, Opaque) and item.refers for item in turn.items)
+
+
+def _finished(turn: Turn) -> tuple[bool, int]:
+    """How complete an item is that the server made: streams leave unfinished copies."""
+    keys = fields(turn.raw) or {}
+    return keys.get("status") == "completed", sum(value is not None for value in keys.values())

@@ -43,8 +43,8 @@ class DropEmpty(Options):
     ```
 
     ## Safety
-    An assistant turn with no text, call, refusal, audio or reasoning is dropped; it is what an
-    aborted stream leaves. Every other empty content becomes an empty string: a user's turn is the
+    An assistant turn with no text, call, refusal, audio, reasoning or other content is dropped; it
+    is what an aborted stream leaves. Every other empty content becomes an empty string: a user's turn is the
     user's, and a tool that returned nothing has still answered. Empty texts that the target accepts
     are left alone.
     """
@@ -65,11 +65,7 @@ class DropEmpty(Options):
             if not faults:
                 continue
             _, rule, why = faults[0]
-            if (
-                turn.role == "assistant"
-                and not turn.items
-                and {"content", "content_list"} & turn.empties
-            ):
+            if turn.role == "assistant" and not (turn.items or turn.has_more):
                 yield Drop(at, rule=rule, why=f"the reply says nothing: {why}", loss=Loss.EMPTY)
             else:
                 mended = turn.empties - {empty for empty, _, _ in faults}

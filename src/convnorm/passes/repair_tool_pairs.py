@@ -3,19 +3,18 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from convnorm import envelope
 from convnorm.dialects.dialect import Call
 from convnorm.edits import Drop, Edit, Insert, Loss, Move, Replace
 from convnorm.errors import NotReadyError, UnrepairableError
 from convnorm.facts import Fact
-from convnorm.groups import dangling
 from convnorm.ir import History, Item, Media, Opaque, Place, Text, ToolCall, ToolResult, Turn, same
 from convnorm.options import Options
 from convnorm.pairing import Pair, pair_up
 from convnorm.targets import Fault
-from convnorm.wire import LIST, fields, text_of
+from convnorm.wire import LIST, is_media, text_of
 
 
 class RepairToolPairs(Options):
@@ -70,7 +69,7 @@ class RepairToolPairs(Options):
     """Which of several real results answers a call; a marked text never beats a real one."""
     interrupted: str = "No result was recorded for this call."
     """What stands in for a missing result."""
-    side_effecting: frozenset[str] = frozenset()
+    side_effecting: tuple[str, ...] = ()
     """Names of tools that change something outside."""
     effect_unknown: str = (
         "No result was recorded for this call. It is unknown whether it took effect: "
@@ -103,7 +102,6 @@ class _Repair:
         """Turns with a result that become a user turn, and the rule that wants it."""
         self.behind_block: list[tuple[int, int]] = []
         """Quoted turns that stand inside a block of results, and where it ends."""
-        self.dropped_calls: set[Place] = set()
         self.refers = any(isinstance(item, Opaque) and item.refers for _, item in history.items)
         """Some items are only referred to: a call may be among them."""
         self.last_word = max(
@@ -140,7 +138,6 @@ class _Repair:
         for turn, end in self.behind_block:
             why = "a quotation cannot stand between results"
             yield Move(turn, end, rule=self.quoted[turn], why=why)
-        yield from self._drop_leads()
 
     def _block_end(self, at: int, answers: dict[int, int]) -> int:
         """The last turn of the block of results that stands behind turn `at` and may stay there."""
@@ -165,14 +162,14 @@ class _Repair:
             for place in pair.extra:
                 assert pair.result is not None
                 kept, other = pair.result, place
-                synthetic = self._result(kept).synthetic, self._result(other).synthetic
-                if synthetic == (True, False) or (
-                    synthetic == (False, False) and self.options.duplicates == "last"
+                weak = _says_nothing(self._result(kept)), _says_nothing(self._result(other))
+                if weak == (True, False) or (
+                    weak == (False, False) and self.options.duplicates == "last"
                 ):
                     kept, other = other, kept
                 pair.result = kept
                 loser = self._result(other)
-                if loser.synthetic or same(loser.output, self._result(kept).output):
+                if _says_nothing(loser) or same(loser.output, self._result(kept).output):
                     self.leaving.add(other.turn)
                     yield Drop(other.turn, rule=rule, why=f"{loser.call_id} has a result already")
                 else:
@@ -184,11 +181,11 @@ class _Repair:
                     )
 
     def _settle_orphans(self) -> Iterator[Edit]:
-        context = self.call.context
-        linked = context.previous_response_id or context.conversation or self.refers
+        linked = self.call.context.linked or self.refers
+        called = {pair.call.call_id for pair in self.found.pairs}
         for place in self.found.orphans:
             result = self._result(place)
-            if result.call_id and linked:
+            if result.call_id and linked and result.call_id not in called:
                 continue  # its call may be on the server
             fault = Fault.ORPHAN if result.call_id else Fault.RESULT_ID_MISSING
             why = f"no call before it has the id {result.call_id!r}"
@@ -210,7 +207,9 @@ class _Repair:
                 yield Drop(place.turn, rule=rule, why=why, loss=Loss.RESULT)
             case "text":
                 self.quoted[place.turn] = rule
-                text = envelope.quote(text_of(result.output), call_id=result.call_id, name=name)
+                text = envelope.quote(
+                    text_of(result.output, self.call.where(turn)), call_id=result.call_id, name=name
+                )
                 items: tuple[Item, ...] = (Text(text), *_media(result.output))
                 new = Turn("user", items, at=turn.at, source=turn.source)
                 yield Replace(place.turn, new, rule=rule, why=f"{why}: quoted as data")
@@ -233,6 +232,9 @@ class _Repair:
         kind = result.kind if result.kind in kinds else kinds[0]
         if result.call_id == call_id and result.kind == kind:
             return
+        output = result.output
+        if result.synthetic and isinstance(output, str):  # its envelope names the call
+            output = envelope.close(call_id, self._sentence(pair.call, live=False))
         if result.kind != kind:
             fault, why = Fault.UNANSWERED, f"{call_id} is answered as {result.kind}, not as {kind}"
         elif pair.call.call_id == call_id:
@@ -241,7 +243,7 @@ class _Repair:
             fault, why = _name_fault(pair.call.call_id), f"its call is {call_id} here"
         yield Replace(
             pair.result.turn,
-            replace(result, call_id=call_id, kind=kind),
+            replace(result, call_id=call_id, kind=kind, output=output),
             pair.result.item,
             rule=self.rules[fault],
             why=why,
@@ -256,7 +258,6 @@ class _Repair:
                 "wait for its result, or take it out of live_calls"
             )
         if self.options.missing == "drop" and not live:
-            self.dropped_calls.add(pair.place)
             yield Drop(*pair.place, rule=rule, why=f"call {call_id} has no result", loss=Loss.CALL)
             return
         if not pair.call.closable:
@@ -284,19 +285,6 @@ class _Repair:
         if call.name in self.options.side_effecting:
             return self.options.effect_unknown
         return self.options.interrupted
-
-    def _drop_leads(self) -> Iterator[Edit]:
-        """Reasoning that led nothing but dropped calls goes with them."""
-        items = {at: len(self.turns[at].items) for at, _ in self.dropped_calls}
-        for place in self.dropped_calls:
-            items[place.turn] -= 1
-        for at in dangling(self.turns, {at for at, left in items.items() if not left}):
-            yield Drop(
-                at,
-                rule=self.rules[Fault.UNANSWERED],
-                why="it led a call that goes",
-                loss=Loss.REASONING,
-            )
 
 
 class _Names:
@@ -344,9 +332,12 @@ def _is_json(arguments: object) -> bool:
     return True
 
 
+def _says_nothing(result: ToolResult) -> bool:
+    return result.synthetic or result.output is None
+
+
 def _media(output: object) -> Iterator[Media]:
     """Parts of an output that are no text; they follow the quotation as they are."""
     for part in output if isinstance(output, LIST) else ():
-        keys: Any = fields(part) or {}
-        if "text" not in keys and isinstance(kind := keys.get("type"), str) and "image" in kind:
-            yield Media("image", part)
+        if is_media(part):
+            yield Media("media", part)

@@ -64,6 +64,8 @@ class StripIds(Options):
             match turn.items:
                 case (Opaque(refers=True),):
                     yield Assumed(f"{turn.id} is taken for stored: an item refers to it")
+                case (Opaque(),):
+                    pass  # nobody knows what its id is for
                 case (Reasoning(proof=None),) if not target.reasoning_by_value:
                     lead_gone = True
                     yield Drop(

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import replace
+from functools import cache
 
 from convnorm.errors import PolicyError
 from convnorm.options import nearest
@@ -14,6 +15,7 @@ __all__ = ["Fault", "Target", "find_target"]
 logger = logging.getLogger("convnorm")
 
 
+@cache
 def find_target(
     name: str, *, provider: str | None = None, model: str | None = None, dialect: str | None = None
 ) -> Target:
@@ -21,8 +23,8 @@ def find_target(
     if name not in APIS:
         raise PolicyError(f"there is no target {name!r}; {nearest(name, APIS)}")
     target = replace(APIS[name], model=model)
-    if dialect is not None:
-        target = replace(target, dialect=dialect)
+    if dialect not in (None, target.dialect):
+        raise PolicyError(f"{name} is read in its own dialect {target.dialect}, not in {dialect!r}")
     if provider is None:
         return target
     known = PROVIDERS.get(provider)

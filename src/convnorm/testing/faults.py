@@ -12,7 +12,8 @@ class Mutator(Protocol):
 
     __name__: str
 
-    def __call__(self, pen: Pen, draft: Draft, /) -> None: ...
+    def __call__(self, pen: Pen, draft: Draft, /) -> None:
+        """Change the draft in place."""
 
 
 Gaps = Callable[[Sequence[Any]], list[int]]

@@ -4,14 +4,13 @@ They hold for every history and every default policy; call them on your own poli
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, NoReturn
 
 from convnorm import Context, Policy, Report, UnrepairableError, check, explain, normalize_request
 from convnorm.pipeline import run, take_apart
 from convnorm.testing.reading import (
-    Called,
     Reading,
     Returned,
     Said,
@@ -88,11 +87,12 @@ def idempotent(sample: Sample, policy: AnyPolicy = None) -> None:
 def stable_prefix(growth: Growth, policy: AnyPolicy = None) -> int:
     """When a history grows, what was sent stays, up to the frontier; returns how much that is.
 
-    The frontier is the first call unanswered before, or an orphan result, whichever comes first.
+    The frontier is the first call unanswered before, or the first result that no call stands
+    before, whichever comes first: both may still find their other half.
     """
     before = explain(growth.before.request, policy, context=growth.before.context)
     after = explain(growth.after.request, policy, context=growth.after.context)
-    end = _frontier(read(growth.before.request), read(_sent(before)), len(before.messages))
+    end = _frontier(growth.before, policy)
     for at in range(end):
         was = dump(wire(before.messages[at]))
         now = dump(wire(after.messages[at])) if at < len(after.messages) else "nothing"
@@ -250,13 +250,12 @@ def _conserve_results(
     for result in sorted(before.results, key=lambda each: each.call is None):
         if result.invented:
             continue
-        wanted = _could_answer(result, before.calls)
         candidates = answers if result.at in copies else unclaimed
-        found = next((each for each in candidates if _answers(each, result, wanted)), None)
+        found = next((each for each in candidates if _answers(each, result)), None)
         if found is not None:
             if candidates is unclaimed:
                 unclaimed.remove(found)
-        elif result.call is not None and result.call.what not in answered:
+        elif result.call is not None and not result.could & answered:
             _fail(f"no longer answers its call: {result}", sample, report.request)
         elif not any(_quotes(quote, result) for quote in quotes):
             _fail(f"a real result is lost: {result}", sample, report.request)
@@ -267,32 +266,37 @@ def _quotes(quote: str, result: Returned) -> bool:
     return all(word in quote or dump(word)[1:-1] in quote for word in result.texts)
 
 
-def _could_answer(result: Returned, calls: Sequence[Called]) -> set[tuple[str, str]]:
-    if result.call is not None:
-        return {result.call.what}
-    return {call.what for call in calls if call.id == result.id or not result.id or not call.id}
-
-
-def _answers(found: Returned, result: Returned, wanted: set[tuple[str, str]]) -> bool:
+def _answers(found: Returned, result: Returned) -> bool:
     if found.output != result.output:
         return False
     if found.call is None:  # the server has the call
         return result.call is None and found.id == result.id
-    return found.call.what in wanted
+    return found.call.what in result.could
 
 
-def _frontier(given: Reading, sent: Reading, end: int) -> int:
-    """Where the first invented result's call stands, or the first orphan, in what was sent."""
+def _frontier(sample: Sample, policy: AnyPolicy) -> int:
+    """How much of what is sent for `sample` can no longer change."""
+    given = read(sample.request)
+    key, facts = history_key(sample.request), sample.context
+    ahead = [
+        result.at
+        for result in given.results
+        if not any(call.at < result.at and call.id == result.id for call in given.calls if call.id)
+    ]
+    if ahead:
+        start = {**sample.request, key: sample.request[key][: ahead[0]]}
+        facts = facts.model_copy(update={"sources": facts.sources[: ahead[0]]})
+        return _frontier(Sample(start, facts), policy) if ahead[0] else 0
+    try:
+        report = explain(sample.request, policy, context=facts)
+    except UnrepairableError:  # cut off before a screenshot came
+        return 0
+    sent = read(_sent(report))
     closed = [result.call.at for result in sent.results if result.invented and result.call]
     # A copy of a call may have gone because it was unanswered.
     waiting = {(call.id, call.what) for call in given.unanswered}
     closed += [call.at for call in sent.calls if (call.id, call.what) in waiting]
-    called = {call.id for call in given.calls if call.id}
-    orphans = [result for result in given.results if not result.id or result.id not in called]
-    old = {said.what for said in given.said}
-    quoted = [said.at for said in sent.said if said.what not in old] if orphans else []
-    alone = [result.at for result in sent.results if result.call is None]
-    return min([*closed, *quoted, *alone, end])
+    return min([*closed, len(report.messages)])
 
 
 def _real(invented: object, key: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from convnorm.testing.draft import ARGUMENTS, SYSTEM, TOOLS, Draft, Element, Pen
 
 KEY = "messages"
 
-SDK_NULLS = {"refusal": None, "function_call": None, "audio": None, "annotations": []}
+SDK_NULLS: Element = {"refusal": None, "function_call": None, "audio": None, "annotations": []}
 """What an SDK's dump of an assistant message carries along."""
 MEDIA = (
     {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}},

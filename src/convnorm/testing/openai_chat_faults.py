@@ -1,5 +1,7 @@
 """What goes wrong with Chat histories, one small function each."""
 
+from typing import Any
+
 from convnorm.testing.draft import Draft, Element, Pen
 from convnorm.testing.faults import Mutator, place, repeat, replays, sources, vendor_keys
 from convnorm.testing.openai_chat import (
@@ -134,7 +136,8 @@ def _lose_call_id(pen: Pen, draft: Draft, empty: Element) -> None:
     for answer in answers:
         if answer["tool_call_id"] == lost and not pen.chance(3):
             del answer["tool_call_id"]
-            answer |= {"tool_call_id": value for value in empty.values()}
+            if "id" in empty:
+                answer["tool_call_id"] = empty["id"]
     place(pen, draft, [turn, *answers], gaps)
 
 
@@ -190,7 +193,7 @@ def calls_empty(pen: Pen, draft: Draft) -> None:
 
 def calls_and_content_empty(pen: Pen, draft: Draft) -> None:
     """An assistant turn says nothing, and has an empty list of calls."""
-    content = pen.pick((None, "", []))
+    content: Any = pen.pick((None, "", []))
     place(pen, draft, [{"role": "assistant", "content": content, "tool_calls": []}], gaps)
 
 
@@ -205,34 +208,32 @@ def replayed_unanswered(pen: Pen, draft: Draft) -> None:
     repeat(pen, draft, second)
 
 
-MUTATORS: dict[str, Mutator] = {
-    each.__name__: each
-    for each in (
-        missing_result,
-        missing_results,
-        pending_result,
-        orphan_result,
-        headless_results,
-        second_result_equal,
-        second_result_different,
-        late_result,
-        early_result,
-        interleaved,
-        interleaved_exchange,
-        reused_id_in_batch,
-        same_call_in_batch,
-        call_id_missing,
-        call_id_empty,
-        result_id_missing,
-        result_null,
-        content_null,
-        content_empty,
-        calls_empty,
-        calls_and_content_empty,
-        vendor_keys,
-        replayed_unanswered,
-        *replays(question, minted, gaps),
-        *sources(question, minted, gaps),
-    )
-}
+_ALL: tuple[Mutator, ...] = (
+    missing_result,
+    missing_results,
+    pending_result,
+    orphan_result,
+    headless_results,
+    second_result_equal,
+    second_result_different,
+    late_result,
+    early_result,
+    interleaved,
+    interleaved_exchange,
+    reused_id_in_batch,
+    same_call_in_batch,
+    call_id_missing,
+    call_id_empty,
+    result_id_missing,
+    result_null,
+    content_null,
+    content_empty,
+    calls_empty,
+    calls_and_content_empty,
+    vendor_keys,
+    replayed_unanswered,
+    *replays(question, minted, gaps),
+    *sources(question, minted, gaps),
+)
+MUTATORS = {mutate.__name__: mutate for mutate in _ALL}
 """By name, in the order they apply: single faults, then replays, labels last."""

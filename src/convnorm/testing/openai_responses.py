@@ -265,7 +265,7 @@ def approval(pen: Pen) -> list[Element]:
 
 def tool_search(pen: Scribe) -> list[Element]:
     """A search for tools, by the client or by the server."""
-    who = {"execution": "client", "call_id": pen.call_id()}
+    who: Element = {"execution": "client", "call_id": pen.call_id()}
     if pen.chance():
         who = {"execution": "server", "call_id": None}
     return [

@@ -136,12 +136,12 @@ def reused_id_later(pen: Pen, draft: Draft) -> None:
 
 def _lose_call_id(pen: Pen, draft: Draft, empty: Element, lost: tuple[str, ...]) -> None:
     name = pen.id("call")
-    pairs = [_call(pen, name), _output(pen, name)]
-    for item in pairs:
+    both = [_call(pen, name), _output(pen, name)]
+    for item in both:
         if item["type"] in lost:
             del item["call_id"]
-            item |= empty
-    place(pen, draft, pairs, gaps)
+            item.update(empty)
+    place(pen, draft, both, gaps)
 
 
 def call_id_missing(pen: Pen, draft: Draft) -> None:
@@ -288,38 +288,36 @@ def bare_reasoning_before_message(pen: Pen, draft: Draft) -> None:
 STRIPPING = ("half_stripped_reasoning", "half_stripped_call", "unstored_ids")
 """Faults only where unstored ids are taken out; elsewhere ids are right, or not ours to make."""
 
-MUTATORS: dict[str, Mutator] = {
-    each.__name__: each
-    for each in (
-        missing_result,
-        missing_results,
-        pending_result,
-        orphan_result,
-        headless_result,
-        second_result_equal,
-        second_result_different,
-        early_result,
-        wrong_output_type,
-        reused_id_in_batch,
-        reused_id_later,
-        call_id_missing,
-        call_id_empty,
-        result_id_missing,
-        result_id_empty,
-        result_null,
-        content_null,
-        repeated_item,
-        same_id_different_item,
-        output_named_like_call,
-        vendor_keys,
-        half_stripped_reasoning,
-        half_stripped_call,
-        unstored_ids,
-        bare_reasoning_before_call,
-        bare_reasoning_before_message,
-        replayed_unanswered,
-        *replays(question, minted, gaps),
-        *sources(question, minted, gaps),
-    )
-}
+_ALL: tuple[Mutator, ...] = (
+    missing_result,
+    missing_results,
+    pending_result,
+    orphan_result,
+    headless_result,
+    second_result_equal,
+    second_result_different,
+    early_result,
+    wrong_output_type,
+    reused_id_in_batch,
+    reused_id_later,
+    call_id_missing,
+    call_id_empty,
+    result_id_missing,
+    result_id_empty,
+    result_null,
+    content_null,
+    repeated_item,
+    same_id_different_item,
+    output_named_like_call,
+    vendor_keys,
+    half_stripped_reasoning,
+    half_stripped_call,
+    unstored_ids,
+    bare_reasoning_before_call,
+    bare_reasoning_before_message,
+    replayed_unanswered,
+    *replays(question, minted, gaps),
+    *sources(question, minted, gaps),
+)
+MUTATORS = {mutate.__name__: mutate for mutate in _ALL}
 """By name, in the order they apply: single faults, what is stored, replays, labels last."""

@@ -65,6 +65,8 @@ class Returned:
     """The words in it."""
     call: Called | None
     invented: bool
+    could: frozenset[tuple[str, str]]
+    """What it may be the answer to: where ids are reused in a row, one of several calls."""
 
 
 @dataclass(slots=True)
@@ -127,7 +129,8 @@ def read(request: Mapping[str, Any]) -> Reading:
         else:
             said += _spoken(at, element)
         batches += [batch] * (len(calls) - len(batches))
-    return Reading(said, calls, list(_results(calls, batches, answers)))
+    adjacent = key == "messages"
+    return Reading(said, calls, list(_results(calls, batches, answers, adjacent=adjacent)))
 
 
 def _chat_calls(at: int, message: Mapping[str, Any]) -> Iterator[Called]:
@@ -159,7 +162,11 @@ def _spoken(at: int, element: Mapping[str, Any]) -> Iterator[Said]:
 
 
 def _results(
-    calls: Sequence[Called], batches: Sequence[int], answers: Sequence[tuple[int, Any, Any]]
+    calls: Sequence[Called],
+    batches: Sequence[int],
+    answers: Sequence[tuple[int, Any, Any]],
+    *,
+    adjacent: bool,
 ) -> Iterator[Returned]:
     """Each result with its call: the newest open batch before it, first come first served.
 
@@ -167,23 +174,35 @@ def _results(
     """
     waiting = list(range(len(calls)))
     taken: dict[int, int] = {}
+    could: dict[int, list[int]] = {}
     for number, (at, joined, _) in enumerate(answers):
         before = [n for n in waiting if joined and calls[n].id == joined and calls[n].at < at]
         if before:
-            newest = batches[before[-1]]
-            taken[number] = next(n for n in before if batches[n] == newest)
-            waiting.remove(taken[number])
+            newest = [n for n in before if batches[n] == batches[before[-1]]]
+            taken[number] = newest[0]
+            could[number] = newest[:1] if adjacent else before
+            waiting.remove(newest[0])
     for number, (at, joined, _) in enumerate(answers):
         mine = [n for n, call in enumerate(calls) if joined and call.id == joined]
         behind = [n for n in mine if n in waiting]
         if behind and calls[mine[0]].at > at:
             taken[number] = behind[0]
+            could[number] = behind[:1]
             waiting.remove(behind[0])
     for number, (at, joined, output) in enumerate(answers):
         text = output or ""
         words = tuple(_words(text))
         call = calls[taken[number]] if number in taken else None
-        yield Returned(at, joined, dump(text), words, call, is_close((*words, "")[0], joined))
+        loose = [n for n, each in enumerate(calls) if each.id == joined or not (joined and each.id)]
+        yield Returned(
+            at,
+            joined,
+            dump(text),
+            words,
+            call,
+            is_close((*words, "")[0], joined),
+            frozenset(calls[n].what for n in could.get(number, loose)),
+        )
 
 
 def _words(output: Any) -> Iterator[str]:
