@@ -20,13 +20,14 @@ from convnorm.errors import (
 from convnorm.facts import Fact
 from convnorm.groups import leads_of_dropped
 from convnorm.ir import History
-from convnorm.passes import run_pass
+from convnorm.passes import ORDER, run_pass
 from convnorm.policy import Policy
 from convnorm.rules import RULES, judge
 from convnorm.wire import LIST, fields
 
 logger = logging.getLogger("convnorm")
 
+MOST_ROUNDS = 5
 STORED = "items have ids and nothing says whether the server stores them: taken for stored"
 
 
@@ -178,6 +179,8 @@ def run(work: Work, *, force: bool = False) -> Outcome:
         # What one pass changed, the survey has not seen: from there on every pass looks.
         if history is not original or pass_ in awake:
             history = _run_pass(pass_, history, work, changes, assumed)
+    if history is not original:
+        history = _settle(history, work, changes, assumed)
     sent = list(elements) if history is original else dialect.encode(history, original)
     if history.fields is not rest and work.request is None:
         raise NeedsRequestError(
@@ -187,6 +190,26 @@ def run(work: Work, *, force: bool = False) -> Outcome:
     if changes or Fact.SHAPE in facts:
         _refuse(work, sent, history.fields)
     return Outcome(sent, history.fields, tuple(changes), tuple(assumed))
+
+
+def _settle(history: History, work: Work, changes: list[Change], assumed: list[str]) -> History:
+    """Run our own passes until none asks for anything: one repair can bring out another fault.
+
+    The labels of sources were for the first round; what they copied is gone.
+    """
+    anything = set(Fact) - {Fact.SOURCES}
+    passes = [
+        pass_
+        for pass_ in work.policy.passes
+        if isinstance(pass_, ORDER) and _wakes(pass_, anything)
+    ]
+    for _ in range(MOST_ROUNDS):
+        before = history
+        for pass_ in passes:
+            history = _run_pass(pass_, history, work, changes, assumed)
+        if history is before:
+            break
+    return history
 
 
 def _wakes(pass_: Any, facts: set[Fact]) -> bool:
@@ -200,7 +223,8 @@ def _run_pass(
     edits: list[Edit] = []
     for found in run_pass(pass_, history, work.call):
         if isinstance(found, Assumed):
-            assumed.append(found.what)
+            if found.what not in assumed:
+                assumed.append(found.what)
         else:
             edits.append(found)
     edits += leads_of_dropped(history, edits)

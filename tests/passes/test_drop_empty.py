@@ -80,3 +80,10 @@ def test_reasoning_that_led_an_empty_reply_goes_with_it() -> None:
     ]
 
     assert [user("q"), user("x")] == normalize([user("q"), *led, user("x")], RESPONSES)
+
+
+def test_last_message_stays() -> None:
+    """A request needs a message, even one that says nothing."""
+    empty = {"role": "assistant", "content": None}
+
+    assert [said("")] == normalize([empty, empty], CHAT)

@@ -188,6 +188,11 @@ class _Search:
         if not whole:  # only what is proved, and what it encloses
             proved = [offset for offset in run if _is_proof(turns[again + offset])]
             run = range(proved[0], proved[-1] + 1)
+        # A result is a copy only together with its call.
+        while run and turns[again + run[0]].role == "tool":
+            run = run[1:]
+        if not run:
+            return again + 1
         unanswered = any(_calls(turns[first])) and not any(
             self._results_of(key.value, first)
             for key in _evidence(turns[first])

@@ -56,6 +56,7 @@ class DropEmpty(Options):
     def __call__(self, history: History, call: Call) -> Iterator[Edit]:
         """Ask for the edits this history needs."""
         rules = call.target.rules
+        left = len(history.turns)
         for at, turn in enumerate(history.turns):
             faults = [
                 (empty, rules[fault], why)
@@ -65,7 +66,8 @@ class DropEmpty(Options):
             if not faults:
                 continue
             _, rule, why = faults[0]
-            if turn.role == "assistant" and not (turn.items or turn.has_more):
+            if turn.role == "assistant" and not (turn.items or turn.has_more) and left > 1:
+                left -= 1  # the last message stays: a request needs one
                 yield Drop(at, rule=rule, why=f"the reply says nothing: {why}", loss=Loss.EMPTY)
             else:
                 mended = turn.empties - {empty for empty, _, _ in faults}

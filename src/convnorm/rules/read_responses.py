@@ -38,6 +38,7 @@ def read_responses(
     scan = Scan("input", target, context, other)
     pairs = scan.pairs
     in_batch = False
+    references: list[object] = []
     for at, element in enumerate(elements):
         item = element if type(element) is dict else fields(element)
         scan.views.append(item)
@@ -68,8 +69,15 @@ def read_responses(
             if kind in TEXT_OUTPUTS and item.get("output") is None:
                 scan.no_output.append(at)
         elif kind == "item_reference":
-            scan.refers = True
+            references.append(item.get("id"))
     pairs.adopt()
+    if references:
+        # One that names an item of the input itself refers to nothing on the server.
+        inline = [
+            view.get("id") for view in scan.views if view and item_type(view) != "item_reference"
+        ]
+        known = {one for one in inline if isinstance(one, str)}
+        scan.refers = any(not isinstance(one, str) or one not in known for one in references)
     return scan
 
 

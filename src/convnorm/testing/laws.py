@@ -87,8 +87,8 @@ def idempotent(sample: Sample, policy: AnyPolicy = None) -> None:
 def stable_prefix(growth: Growth, policy: AnyPolicy = None) -> int:
     """When a history grows, what was sent stays, up to the frontier; returns how much that is.
 
-    The frontier is the first call unanswered before, or the first result that no call stands
-    before, whichever comes first: both may still find their other half.
+    The frontier is the first call unanswered before, by the client or by the server, or the first
+    result that no call stands before: both may still find their other half.
     """
     before = explain(growth.before.request, policy, context=growth.before.context)
     after = explain(growth.after.request, policy, context=growth.after.context)
@@ -296,7 +296,13 @@ def _frontier(sample: Sample, policy: AnyPolicy) -> int:
     # A copy of a call may have gone because it was unanswered.
     waiting = {(call.id, call.what) for call in given.unanswered}
     closed += [call.at for call in sent.calls if (call.id, call.what) in waiting]
-    return min([*closed, len(report.messages)])
+    # What the server is still working on comes again when it is done.
+    working = [
+        at
+        for at, element in enumerate(report.messages)
+        if wire(element).get("status") == "in_progress"
+    ]
+    return min([*closed, *working, len(report.messages)])
 
 
 def _real(invented: object, key: str) -> dict[str, Any]:

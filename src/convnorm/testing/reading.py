@@ -170,7 +170,7 @@ def _results(
 ) -> Iterator[Returned]:
     """Each result with its call: the newest open batch before it, first come first served.
 
-    What has no call of its id before it takes the next open one behind it.
+    A result before its call has none: it may be an older one's that was trimmed away.
     """
     waiting = list(range(len(calls)))
     taken: dict[int, int] = {}
@@ -182,13 +182,6 @@ def _results(
             taken[number] = newest[0]
             could[number] = newest[:1] if adjacent else before
             waiting.remove(newest[0])
-    for number, (at, joined, _) in enumerate(answers):
-        mine = [n for n, call in enumerate(calls) if joined and call.id == joined]
-        behind = [n for n in mine if n in waiting]
-        if behind and calls[mine[0]].at > at:
-            taken[number] = behind[0]
-            could[number] = behind[:1]
-            waiting.remove(behind[0])
     for number, (at, joined, output) in enumerate(answers):
         text = output or ""
         words = tuple(_words(text))
