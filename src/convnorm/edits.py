@@ -113,7 +113,7 @@ def apply(history: History, edits: Iterable[Edit]) -> History:
         turns.extend(plan.arriving(at, history))
     fields = {key: value for key, value in history.fields.items() if key not in plan.fields}
     fields |= {key: value for key, value in plan.fields.items() if value is not None}
-    return History(tuple(turns), fields if plan.fields else history.fields)
+    return replace(history, turns=tuple(turns), fields=fields if plan.fields else history.fields)
 
 
 @dataclass(slots=True)

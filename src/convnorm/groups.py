@@ -7,8 +7,8 @@ from convnorm.ir import History, Reasoning, Turn
 
 
 def is_reasoning(turn: Turn) -> bool:
-    """Whether the turn is nothing but reasoning, as an item of its own on the wire."""
-    return bool(turn.items) and all(isinstance(item, Reasoning) for item in turn.items)
+    """Whether the turn is reasoning that leads the turn behind it."""
+    return len(turn.items) == 1 and isinstance(item := turn.items[0], Reasoning) and item.leads
 
 
 def group_of(turns: Sequence[Turn], at: int) -> Iterator[int]:

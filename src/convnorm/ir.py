@@ -38,6 +38,8 @@ class Reasoning:
 
     text: str
     proof: str | None = None
+    leads: bool = False
+    """It is an element of its own, and one group with the element that follows."""
     slot: str = "content"
     raw: object = None
 
@@ -126,6 +128,8 @@ class History:
     turns: tuple[Turn, ...]
     fields: Mapping[str, Any] = field(default_factory=dict)
     """The request's other keys; empty when only a list was given."""
+    origin: tuple[Turn, ...] = ()
+    """The turns as they were decoded, which `Turn.at` counts: what stood where before any edit."""
 
     @property
     def items(self) -> Iterator[tuple[Place, Item]]:

@@ -67,10 +67,13 @@ class _Matcher:
         spoken = (turn.role not in ("assistant", "tool") for turn in history.turns)
         self.voices = list(accumulate(spoken, initial=0))
         """By turn: how often somebody else spoke before it."""
+        self.breaks = list(accumulate(not _is_calling(turn) for turn in history.origin))
+        """By turn as it was decoded: how many turns before it end a batch."""
 
     def run(self) -> Pairing:
         turns = self.history.turns
         in_batch = False
+        last = Turn("")
         for t, turn in enumerate(turns):
             calls = [
                 (Place(t, i), item)
@@ -78,8 +81,8 @@ class _Matcher:
                 if isinstance(item, ToolCall) and item.answered_by
             ]
             if calls:
-                # Something may have stood between two calls, and have been taken out since.
-                in_batch = in_batch and not self.batch_is_turn and _adjacent(turns[t - 1], turn)
+                in_batch = in_batch and not self.batch_is_turn and self._together(last, turn)
+                last = turn
                 for place, call in calls:
                     self._call(place, call, new_batch=not in_batch)
                     in_batch = True
@@ -95,6 +98,12 @@ class _Matcher:
         self._answer_late()
         self.found.orphans.sort()
         return self.found
+
+    def _together(self, one: Turn, other: Turn) -> bool:
+        """Whether nothing stood between two calls, which may have been taken out since."""
+        if one.at is None or other.at is None:
+            return True
+        return self.breaks[one.at] == self.breaks[other.at]
 
     def _call(self, place: Place, call: ToolCall, *, new_batch: bool) -> None:
         if new_batch:
@@ -217,8 +226,8 @@ class _Matcher:
         return self.voices[place.turn] == self.voices[pair.place.turn]
 
 
-def _adjacent(one: Turn, other: Turn) -> bool:
-    return one.at is None or other.at is None or one.at + 1 == other.at
+def _is_calling(turn: Turn) -> bool:
+    return is_reasoning(turn) or any(isinstance(item, ToolCall) for item in turn.items)
 
 
 def _fits(result: ToolResult, call: ToolCall) -> bool:

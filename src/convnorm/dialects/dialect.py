@@ -89,17 +89,18 @@ def decode_content(
     return tuple(items)
 
 
-def with_facts(turns: list[Turn], context: Context) -> tuple[Turn, ...]:
-    """The turns with what the context knows of each."""
+def decoded(turns: list[Turn], request: Mapping[str, Any], context: Context) -> History:
+    """The history of these turns, with what the context knows of each."""
     sources, provenance = context.sources, context.provenance
-    if not (sources or provenance.models or provenance.edited):
-        return tuple(turns)
-    return tuple(
-        replace(
-            turn,
-            source=sources[at] if sources else None,
-            model=provenance.models.get(at),
-            edited=at in provenance.edited,
-        )
-        for at, turn in enumerate(turns)
-    )
+    if sources or provenance.models or provenance.edited:
+        turns = [
+            replace(
+                turn,
+                source=sources[at] if sources else None,
+                model=provenance.models.get(at),
+                edited=at in provenance.edited,
+            )
+            for at, turn in enumerate(turns)
+        ]
+    all_turns = tuple(turns)
+    return History(all_turns, request, origin=all_turns)

@@ -8,7 +8,7 @@ known here is opaque, and a message is written by laying what changed over the c
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from convnorm.dialects.dialect import NOTHING, Call, decode_content, read, text_id, with_facts
+from convnorm.dialects.dialect import NOTHING, Call, decode_content, decoded, read, text_id
 from convnorm.envelope import is_close
 from convnorm.facts import Fact
 from convnorm.ir import (
@@ -133,7 +133,7 @@ def _survey_calls(calls: object, waiting: set[str], call_ids: set[str], facts: s
 def decode(elements: Sequence[object], request: Mapping[str, Any], call: Call) -> History:
     """The history behind `messages`."""
     turns = [_turn(element, read(element, KEY, at), at) for at, element in enumerate(elements)]
-    return History(with_facts(turns, call.context), request)
+    return decoded(turns, request, call.context)
 
 
 def _turn(raw: object, message: Mapping[str, Any], at: int) -> Turn:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from convnorm.dialects.dialect import NOTHING, Call, decode_content, read, text_id, with_facts
+from convnorm.dialects.dialect import NOTHING, Call, decode_content, decoded, read, text_id
 from convnorm.envelope import is_close
 from convnorm.facts import Fact
 from convnorm.ir import (
@@ -195,7 +195,7 @@ def _stands_alone(item: Mapping[str, Any]) -> bool:
 def decode(elements: Sequence[object], request: Mapping[str, Any], call: Call) -> History:
     """The history behind `input`."""
     turns = [_turn(element, read(element, KEY, at), at) for at, element in enumerate(elements)]
-    return History(with_facts(turns, call.context), request)
+    return decoded(turns, request, call.context)
 
 
 def _turn(raw: object, item: Mapping[str, Any], at: int) -> Turn:
@@ -229,7 +229,8 @@ def _items(raw: object, item: Mapping[str, Any], spec: Spec) -> tuple[Item, ...]
                 for part in decode_content(item.get(key), PART_TEXT, PART_MEDIA)
             )
             text = "\n".join(part.text for part in parts if isinstance(part, Text))
-            return (Reasoning(text, proof=text_id(item.get("encrypted_content")) or None, raw=raw),)
+            proof = text_id(item.get("encrypted_content")) or None
+            return (Reasoning(text, proof, leads=True, raw=raw),)
         case "call":
             call_id, name = _call_id(item, spec), text_id(item.get(spec.name))
             return (

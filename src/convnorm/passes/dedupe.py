@@ -15,6 +15,8 @@ from convnorm.options import Options
 from convnorm.targets import Fault
 from convnorm.wire import fields
 
+HEAD = ("system", "developer")
+
 
 class Dedupe(Options):
     """Take out what is in the history twice, where ids prove that it is the same thing.
@@ -51,8 +53,8 @@ class Dedupe(Options):
     Equal content alone proves nothing: "yes" said twice stays. Evidence is an item or message id,
     or a call with its results. A complete exchange that is repeated is a replay only if its ids
     cannot be minted twice; `call_0` can. A repeated call of which the first copy has no result is a
-    replay. Messages without ids go only between two messages that are proved, or when a whole block
-    is doubled. Different content under one id is no copy: both stay, and the later one loses the
+    replay. Messages without ids go only between two messages that are proved, or when the history is
+    replayed whole from its start. Different content under one id is no copy: both stay, and the later one loses the
     id (an item that cannot be sent without its id goes, with the loss named).
     """
 
@@ -79,6 +81,9 @@ class _Search:
         self.gone: dict[int, Drop] = {}
         self.hole = range(0)
         """The last stretch of whole copies that were dropped: what stands around it is adjacent."""
+        heads = (at for at, turn in enumerate(self.turns) if turn.role not in HEAD)
+        self.start = next(heads, 0)
+        """Where the conversation begins, behind the instructions."""
         self.calls: dict[str, list[int]] = {}
         self.results: dict[str, list[int]] = {}
         """By call id: the turns that hold a call, or a result for it."""
@@ -184,7 +189,8 @@ class _Search:
             ahead += 1
         run = range(-back, ahead + 1)
         between = range(first + ahead + 1, again - back)
-        whole = not between or (between[0] in self.hole and between[-1] in self.hole)
+        adjacent = not between or (between[0] in self.hole and between[-1] in self.hole)
+        whole = adjacent and first - back <= self.start
         if not whole:  # only what is proved, and what it encloses
             proved = [offset for offset in run if _is_proof(turns[again + offset])]
             run = range(proved[0], proved[-1] + 1)

@@ -4,6 +4,7 @@ The laws compare this before and after, so it must not share their mistakes.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,7 +67,7 @@ class Returned:
     call: Called | None
     invented: bool
     could: frozenset[tuple[str, str]]
-    """What it may be the answer to: where ids are reused in a row, one of several calls."""
+    """What it may be the answer to: where ids are reused, one of several calls."""
 
 
 @dataclass(slots=True)
@@ -129,8 +130,7 @@ def read(request: Mapping[str, Any]) -> Reading:
         else:
             said += _spoken(at, element)
         batches += [batch] * (len(calls) - len(batches))
-    adjacent = key == "messages"
-    return Reading(said, calls, list(_results(calls, batches, answers, adjacent=adjacent)))
+    return Reading(said, calls, list(_results(calls, batches, answers)))
 
 
 def _chat_calls(at: int, message: Mapping[str, Any]) -> Iterator[Called]:
@@ -162,39 +162,31 @@ def _spoken(at: int, element: Mapping[str, Any]) -> Iterator[Said]:
 
 
 def _results(
-    calls: Sequence[Called],
-    batches: Sequence[int],
-    answers: Sequence[tuple[int, Any, Any]],
-    *,
-    adjacent: bool,
+    calls: Sequence[Called], batches: Sequence[int], answers: Sequence[tuple[int, Any, Any]]
 ) -> Iterator[Returned]:
-    """Each result with its call: the newest open batch before it, first come first served.
+    """Each result with its call: the first results behind the newest batch with their id answer it.
 
-    A result before its call has none: it may be an older one's that was trimmed away.
+    Whatever else has that id may answer any call that has it, or none.
     """
-    waiting = list(range(len(calls)))
-    taken: dict[int, int] = {}
-    could: dict[int, list[int]] = {}
-    for number, (at, joined, _) in enumerate(answers):
-        before = [n for n in waiting if joined and calls[n].id == joined and calls[n].at < at]
-        if before:
-            newest = [n for n in before if batches[n] == batches[before[-1]]]
-            taken[number] = newest[0]
-            could[number] = newest[:1] if adjacent else before
-            waiting.remove(newest[0])
-    for number, (at, joined, output) in enumerate(answers):
+    answered: Counter[tuple[Any, int]] = Counter()
+    for at, joined, output in answers:
         text = output or ""
         words = tuple(_words(text))
-        call = calls[taken[number]] if number in taken else None
-        loose = [n for n, each in enumerate(calls) if each.id == joined or not (joined and each.id)]
+        mine = [n for n, call in enumerate(calls) if joined and call.id == joined and call.at < at]
+        newest = [calls[n] for n in mine if batches[n] == batches[mine[-1]]]
+        before = answered[joined, batches[mine[-1]]] if mine else 0
+        if mine:
+            answered[joined, batches[mine[-1]]] += 1
+        sure = before < len(newest)
+        loose = [call for call in calls if call.id == joined or not (joined and call.id)]
         yield Returned(
             at,
             joined,
             dump(text),
             words,
-            call,
+            newest[before] if sure else None,
             is_close((*words, "")[0], joined),
-            frozenset(calls[n].what for n in could.get(number, loose)),
+            frozenset(call.what for call in (newest if sure else loose)),
         )
 
 
