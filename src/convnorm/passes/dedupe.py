@@ -161,6 +161,9 @@ class _Search:
             if one and two and (places := self.results[call_id])  # else one copy lacks its result
         )
 
+    def _is_answered(self, at: int) -> bool:
+        return any(self._results_of(item.call_id or "", at) for item in _calls(self.turns[at]))
+
     def _results_of(self, call_id: str, at: int) -> range:
         """The results of the call in turn `at`, as places in `results`: up to the id's next use."""
         calls, results = self.calls[call_id], self.results.get(call_id, [])
@@ -199,12 +202,10 @@ class _Search:
             run = run[1:]
         if not run:
             return again + 1
-        unanswered = any(_calls(turns[first])) and not any(
-            self._results_of(key.value, first)
-            for key in _evidence(turns[first])
-            if key.by == "call"
-        )
-        copy, kept = (first, again) if unanswered else (again, first)
+        # Of two copies the one that was never answered goes.
+        copy, kept = (again, first)
+        if self._is_answered(again) and not self._is_answered(first):
+            copy, kept = (first, again)
         fault = Fault.ID_TWICE if evidence.by == "id" else Fault.REUSED_CALL_ID
         rule = self.rules.get(fault) if evidence.by == "id" or self.unique == "history" else None
         for offset in run:

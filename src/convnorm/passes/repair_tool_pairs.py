@@ -1,6 +1,7 @@
 """The pass `repair_tool_pairs`."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar, Literal
@@ -96,6 +97,7 @@ class _Repair:
         self.target, self.rules = call.target, call.target.rules
         self.found = pair_up(history, batch_is_turn=self.target.adjacent_results)
         self.names = _Names(per_turn=self.target.unique_call_ids == "turn")
+        self.uses = Counter(pair.call.call_id for pair in self.found.pairs if pair.call.call_id)
         self.leaving: set[int] = set()
         """Turns with a result that do not stay where they are."""
         self.quoted: dict[int, str] = {}
@@ -250,7 +252,10 @@ class _Repair:
         )
 
     def _close(self, pair: Pair, call_id: str, behind: int) -> Iterator[Edit]:
-        rule, turn = self.rules[Fault.UNANSWERED], self.turns[pair.place.turn]
+        turn = self.turns[pair.place.turn]
+        # Where ids must be unique, a shared one is why it cannot be told whose a result is.
+        shared = self.target.unique_call_ids == "history" and self.uses[pair.call.call_id] > 1
+        rule = self.rules[Fault.REUSED_CALL_ID if shared else Fault.UNANSWERED]
         live = pair.call.call_id in self.call.context.live_calls
         if live and self.last_word <= self.found.batch_end[pair.batch]:
             raise NotReadyError(
