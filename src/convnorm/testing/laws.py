@@ -97,11 +97,15 @@ def stable_prefix(growth: Growth, policy: AnyPolicy = None) -> int:
     """When a history grows, what was sent stays, up to the frontier; returns how much that is.
 
     The frontier is the first call unanswered before, by the client or by the server, or the first
-    result that no call stands before: both may still find their other half.
+    result that no call stands before: both may still find their other half. It is also the first
+    message that turns out to be part of a replay once the rest of the replay has come.
     """
     before = explain(growth.before.request, policy, context=growth.before.context)
     after = explain(growth.after.request, policy, context=growth.after.context)
     end = _frontier(growth.before, policy)
+    given = growth.after.request[history_key(growth.after.request)]
+    replayed = {id(given[at]) for at in _dropped_copies(after)}
+    end = min([end, *(at for at, each in enumerate(before.messages) if id(each) in replayed)])
     for at in range(end):
         was = dump(wire(before.messages[at]))
         now = dump(wire(after.messages[at])) if at < len(after.messages) else "nothing"
