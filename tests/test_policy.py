@@ -140,7 +140,7 @@ def test_body_beats_context_only_if_they_agree() -> None:
 def test_context_refuses_what_it_does_not_know() -> None:
     """A misspelt fact is a mistake, not silence."""
     with pytest.raises(PolicyError, match="Context has no 'live_call'; did you mean 'live_calls'"):
-        Context(live_call=["a"])
+        Context.model_validate({"live_call": ["a"]})
 
 
 @pytest.fixture

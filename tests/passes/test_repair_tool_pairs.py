@@ -82,7 +82,7 @@ def test_result_before_its_call_is_moved_behind_it() -> None:
     ],
 )
 def test_stale_result_answers_no_later_call(history: list[dict[str, object]]) -> None:
-    """What trimming left of another exchange is quoted, and the later call is not answered by it."""
+    """What trimming left of another exchange is quoted, and answers no later call."""
     context = Context(live_calls=frozenset({"call_0", "call_8sXk2Qp91Lm"}))
 
     with pytest.raises(NotReadyError):

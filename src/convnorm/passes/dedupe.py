@@ -52,10 +52,11 @@ class Dedupe(Options):
     ## Safety
     Equal content alone proves nothing: "yes" said twice stays. Evidence is an item or message id,
     or a call with its results. A complete exchange that is repeated is a replay only if its ids
-    cannot be minted twice; `call_0` can. A repeated call of which the first copy has no result is a
-    replay. Messages without ids go only between two messages that are proved, or when the history is
-    replayed whole from its start. Different content under one id is no copy: both stay, and the later one loses the
-    id (an item that cannot be sent without its id goes, with the loss named).
+    cannot be minted twice; `call_0` can. A repeated call of which the first copy has no result is
+    a replay. Messages without ids go only between two messages that are proved, or when the
+    history is replayed whole from its start. Different content under one id is no copy: both stay,
+    and the later one loses the id. Of an item that cannot be sent without its id the finished copy
+    stays, and the loss is named.
     """
 
     name: Literal["dedupe"] = "dedupe"

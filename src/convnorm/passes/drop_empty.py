@@ -44,9 +44,9 @@ class DropEmpty(Options):
 
     ## Safety
     An assistant turn with no text, call, refusal, audio, reasoning or other content is dropped; it
-    is what an aborted stream leaves. Every other empty content becomes an empty string: a user's turn is the
-    user's, and a tool that returned nothing has still answered. Empty texts that the target accepts
-    are left alone.
+    is what an aborted stream leaves. Every other empty content becomes an empty string: a user's
+    turn is the user's, and a tool that returned nothing has still answered. Empty texts that the
+    target accepts are left alone, and so is the last message of a request.
     """
 
     name: Literal["drop_empty"] = "drop_empty"
