@@ -37,8 +37,8 @@ def leads_of_dropped(history: History, edits: Sequence[Edit]) -> list[Edit]:
     touched = {edit.turn for edit in edits if isinstance(edit, SetTurn)}
     more: list[Edit] = []
     for at in sorted(gone):
-        if is_reasoning(turns[at]):
-            continue
+        if is_reasoning(turns[at]) or turns[at].role != "assistant":
+            continue  # reasoning leads only what the model made
         lead = at - 1
         while lead >= 0 and is_reasoning(turns[lead]) and lead not in gone:
             why = "it led an item that goes"

@@ -1,0 +1,73 @@
+"""What each pass promises by itself, whatever the other passes would have done."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from convnorm import Context, Policy, check, explain, normalize
+from convnorm.dialects import DIALECTS
+from convnorm.passes import BUILTIN
+from convnorm.testing.strategies import Sample, broken, conversations
+
+REPAIRS = {
+    "dedupe": {"resp-duplicate-item-id"},
+    "strip_ids": {"resp-item-not-persisted"},
+    "repair_tool_pairs": {
+        "chat-tool-calls-unanswered",
+        "chat-tool-message-orphan",
+        "chat-duplicate-tool-result",
+        "chat-duplicate-tool-call-id",
+        "chat-tool-call-field-missing",
+        "chat-tool-call-id-missing",
+        "resp-call-output-missing",
+        "resp-output-without-call",
+        "resp-duplicate-output",
+        "resp-duplicate-call-id",
+        "resp-call-id-empty",
+    },
+    "drop_empty": {
+        "chat-content-null",
+        "chat-content-empty-array",
+        "chat-tool-calls-empty-array",
+    },
+}
+"""By pass: the rules that nothing it leaves behind can break."""
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", REPAIRS)
+def test_pass_alone_leaves_none_of_its_faults(name: str, dialect: str) -> None:
+    """After the pass no rule is broken that it is there for; and it is done after one run."""
+    policy = Policy(target=dialect, passes=[name], unrepairable="send")
+
+    @given(broken(dialect))
+    def holds(sample: Sample) -> None:
+        report = explain(sample.request, policy, context=sample.context)
+        facts = sample.context.model_copy(update={"sources": ()})
+        left = check(report.request or {}, policy, context=facts, disputed=True)
+        assert [one for one in left if one.rule in REPAIRS[name]] == []
+        assert explain(report.request or {}, policy, context=facts).edits == ()
+
+    holds()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_arbitrate_sources_restores_what_was_replayed(dialect: str) -> None:
+    """Any beginning of a history, replayed before the whole of it, is told once."""
+    key = DIALECTS[dialect].KEY
+    policy = Policy(target=dialect, passes=["arbitrate_sources"], unrepairable="send")
+
+    @given(conversations(dialect), st.data())
+    def holds(sample: Sample, data: st.DataObject) -> None:
+        whole = sample.request[key]
+        start = data.draw(st.integers(1, len(whole)))
+        labels = ("store",) * start + ("input",) * len(whole)
+        done = normalize([*whole[:start], *whole], policy, context=Context(sources=labels))
+        assert list(map(id, whole)) == list(map(id, done))
+
+    holds()
+
+
+def test_every_pass_promises_something() -> None:
+    """No pass is without a postcondition."""
+    assert {*REPAIRS, "arbitrate_sources"} == BUILTIN.keys()
