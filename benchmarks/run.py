@@ -38,10 +38,11 @@ def growth(shape: str) -> float:
     """The exponent of the cost between 500 and 2,000 messages, from the best of several runs."""
     small, large = workload.hurtful(500)[shape], workload.hurtful(2000)[shape]
 
-    def best(messages: workload.Messages) -> float:
-        return min(seconds(lambda: normalize(messages, "openai.chat")) for _ in range(5))
+    def best(shape: tuple[str, workload.Messages, Context]) -> float:
+        target, messages, context = shape
+        return min(seconds(lambda: normalize(messages, target, context=context)) for _ in range(5))
 
-    return math.log(best(large) / best(small)) / math.log(len(large) / len(small))
+    return math.log(best(large) / best(small)) / math.log(len(large[1]) / len(small[1]))
 
 
 def import_ratio() -> float:

@@ -4,6 +4,8 @@ import json
 from random import Random
 from typing import Any
 
+from convnorm import Context
+
 Messages = list[dict[str, Any]]
 
 _CODE = 'def run(x):\n    """Say \\"hi\\"."""\n    return {"a": [1, 2], "b": "c\\\\d"}\n'
@@ -80,25 +82,46 @@ def _result(call_id: str, text: str = "r") -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
-def hurtful(size: int) -> dict[str, Messages]:
-    """Shapes on which careless repairs are quadratic."""
-    ids = [f"call_{at:020x}" for at in range(size // 2)]
+def _item(kind: str, **keys: Any) -> dict[str, Any]:
+    return {"type": kind, **keys}
+
+
+def hurtful(size: int) -> dict[str, tuple[str, Messages, Context]]:
+    """Shapes on which careless repairs are quadratic: the target, the messages, the facts."""
+    ids = [f"call_{at:x}q7z{at:x}k1" for at in range(size // 2)]
     user = {"role": "user", "content": "go"}
     pairs = [m for i in ids for m in (_call(i), _result(i))]
-    return {
+    alike = [_call(*["x"] * len(ids)), *(_result("x") for _ in ids)]
+    chat = {
         "late: one early result at the very end": [_call("x"), *pairs, user, _result("x")],
         "unanswered: all results lost": [*map(_call, ids), user],
         "orphans: all calls lost": [*(_result(i) for i in ids * 2), user],
         "wide: one step with all calls, results last": [_call(*ids), user, *map(_result, ids)],
-        "same: one call answered over and over": [
-            _call("x"),
-            *(_result("x") for _ in ids * 2),
-            user,
-        ],
-        "renamed: one id for all calls of a step": [
-            _call(*["x"] * len(ids)),
-            *(_result("x") for _ in ids),
-        ],
+        "same: one call answered over and over": [_call("x"), *map(_result, "x" * size), user],
+        "renamed: one id for all calls of a step": alike,
+        "twice: a step under one id, replayed": alike * 2,
         "replayed: a short block again and again": [user, *pairs[:4]] * (size // 5),
         "reversed: results before their calls": [*map(_result, ids), *map(_call, ids), user],
     }
+    thoughts = [
+        _item("reasoning", id="rs_1", summary=[{"type": "summary_text", "text": str(at)}])
+        for at in range(size)
+    ]
+    made = [_item("function_call", call_id=i, name="f", arguments="{}") for i in ids]
+    twice = [_item("function_call_output", call_id=i, output=text) for text in "ab" for i in ids]
+    responses = {
+        "thoughts: one id for a run of reasoning": [
+            *thoughts,
+            {"role": "assistant", "content": "a"},
+        ],
+        "doubled: all calls twice, then two outputs each": [*made, *made, *twice],
+        "hosted: one id for all searches": [
+            _item("web_search_call", id="ws_1", action={"n": at}) for at in range(size)
+        ],
+    }
+    labels = Context(sources=tuple(f"s{at % max(size // 20, 1)}" for at in range(size)))
+    return (
+        {name: ("openai.chat", messages, Context()) for name, messages in chat.items()}
+        | {name: ("openai.responses", items, Context()) for name, items in responses.items()}
+        | {"sources: many that say the same": ("openai.chat", [user] * size, labels)}
+    )

@@ -37,8 +37,8 @@ def leads_of_dropped(history: History, edits: Sequence[Edit]) -> list[Edit]:
     touched = {edit.turn for edit in edits if isinstance(edit, SetTurn)}
     more: list[Edit] = []
     for at in sorted(gone):
-        if is_reasoning(turns[at]) or turns[at].role != "assistant":
-            continue  # reasoning leads only what the model made
+        if is_reasoning(turns[at]) or turns[at].role not in ("assistant", ""):
+            continue  # reasoning leads what the model made, or a reference to it
         lead = at - 1
         while lead >= 0 and is_reasoning(turns[lead]) and lead not in gone:
             why = "it led an item that goes"

@@ -125,3 +125,35 @@ def test_three_sources_share_one_beginning() -> None:
         "merge", ("x", start), ("y", [*start, user("c")]), ("z", [*start, user("c"), said("d")])
     )
     assert [*start, user("c"), said("d")] == done
+
+
+@pytest.mark.parametrize("strategy", ["prefer:b", "longest"])
+def test_owner_is_told_first(strategy: str) -> None:
+    """What the owner shares with a source before it is kept, and the newest words come last."""
+    one = [user("1"), said("2")]
+    two = [*one, user("3"), said("4")]
+
+    assert [*two, user("5")] == arbitrate(strategy, ("a", one), ("b", two), ("c", [user("5")]))
+
+
+def test_history_that_its_owner_does_not_have_is_a_named_loss() -> None:
+    """Dropping what is no copy is reported as what it is."""
+    history, context = merged(
+        ("a", [user("lost")]), ("b", [user("1"), said("2")]), ("c", [user("3")])
+    )
+    policy = Policy.for_target(CHAT, arbitrate_sources={"strategy": "longest"})
+
+    report = explain(history, policy, context=context)
+    lost = ["turns of a source that does not own the history"]
+    assert (history[1:], lost) == (report.messages, [edit.loss for edit in report.edits])
+
+
+def test_equal_words_with_other_media_or_arguments_are_no_copy() -> None:
+    """A source replays another only if everything is equal."""
+
+    def seen(url: str) -> dict[str, object]:
+        image = {"type": "image_url", "image_url": {"url": url}}
+        return {"role": "user", "content": [{"type": "text", "text": "see"}, image]}
+
+    history, context = merged(("a", [seen("x"), said("1")]), ("b", [seen("y"), said("1")]))
+    assert explain(history, CHAT, context=context).edits == ()

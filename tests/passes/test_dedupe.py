@@ -216,3 +216,20 @@ def test_reasoning_is_not_given_to_a_stranger() -> None:
     done = normalize([*history, message("msg_a1b2c3", "done")], RESPONSES)
     expected = [reasoning("rs_aa11bb22c"), *exchange, user("w"), message("msg_a1b2c3", "done")]
     assert expected == done
+
+
+def test_unanswered_copy_is_the_one_that_goes() -> None:
+    """The call that was answered stays where it is, with its result behind it."""
+    history = [user("q"), calls("call_1"), user("x"), calls("call_1"), result("call_1"), user("z")]
+
+    report = explain(history, CHAT)
+    assert ["messages[1]"] == [edit.where for edit in report.edits]
+    assert [history[at] for at in (0, 2, 3, 4, 5)] == report.messages
+
+
+def test_equal_calls_of_one_message_that_were_both_answered_stay() -> None:
+    """Two results for two equal calls: the second is renamed, and nothing is quoted."""
+    done = normalize([calls(RANDOM, RANDOM), result(RANDOM, "A"), result(RANDOM, "B")], CHAT)
+
+    assert 2 == len(done[0]["tool_calls"])
+    assert ["A", "B"] == [message["content"] for message in done[1:]]

@@ -39,9 +39,10 @@ def test_null_is_how_an_assistant_calls_refuses_or_speaks_aloud() -> None:
 
 def test_thought_without_words_stays() -> None:
     """A reply that holds reasoning is not empty."""
-    history = [{"role": "assistant", "content": None, "reasoning_content": "hm"}]
+    thought = {"role": "assistant", "content": None, "reasoning_content": "hm"}
 
-    assert [{**history[0], "content": ""}] == normalize(history, CHAT)
+    done = normalize([user("a"), thought, user("b")], CHAT)
+    assert [user("a"), {**thought, "content": ""}, user("b")] == done
 
 
 def test_empty_list_of_calls_is_removed() -> None:
@@ -69,7 +70,9 @@ def test_reply_with_content_of_a_vendor_is_not_empty() -> None:
     """Keys that the dialect does not know may say something."""
     reply = {"role": "assistant", "content": None, "images": [{"url": "u"}]}
 
-    assert [{**reply, "content": ""}] == normalize([reply], CHAT)
+    report = explain([user("a"), {**reply, "tool_calls": []}, user("b")], CHAT)
+    assert [user("a"), {**reply, "content": ""}, user("b")] == report.messages
+    assert 1 == len(report.edits)
 
 
 def test_reasoning_that_led_an_empty_reply_goes_with_it() -> None:

@@ -270,8 +270,10 @@ def test_text_between_call_and_output_is_legal_in_responses() -> None:
 def test_output_whose_call_is_on_the_server_stays(link: dict[str, str]) -> None:
     """With a server-side history an output without its call is legal."""
     body = {"input": [output("elsewhere")], **link}
-
     assert body == normalize_request(body, RESPONSES)
+
+    done = normalize_request({"input": [output("elsewhere"), call("open")], **link}, RESPONSES)
+    assert [output("elsewhere"), call("open")] == done["input"][:2]
 
 
 def test_live_call_at_the_end_is_not_ready() -> None:
@@ -398,3 +400,10 @@ def test_call_dropped_from_a_message_leaves_it_acceptable() -> None:
 
     done = normalize([thinking, user("n")], policy)
     assert [{"role": "assistant", "content": "", "reasoning_content": "hm"}, user("n")] == done
+
+
+def test_healthy_exchanges_are_left_alone_beside_a_broken_one() -> None:
+    """One fault is one edit."""
+    history = [calls("a", "b"), result("a"), result("b"), calls("c"), user("x")]
+
+    assert ["insert"] == [edit.what for edit in explain(history, CHAT).edits]

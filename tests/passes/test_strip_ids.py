@@ -86,3 +86,20 @@ def test_bare_list_with_ids_says_what_was_assumed() -> None:
     assert "taken for stored" in assumed
     assert explain(history, RESPONSES, context=Context(store=True)).assumed == ()
     assert explain({"input": history}, RESPONSES).assumed == ()
+
+
+def test_ids_that_lost_no_lead_stay_where_they_are_wanted() -> None:
+    """Azure Foundry: only what the dropped reasoning led loses its id."""
+    foundry = Policy.for_target(RESPONSES, provider="azure-foundry")
+    history = [reasoning("rs_1"), message("msg_1", "a"), user("q"), message("msg_2", "b")]
+
+    expected = [without_id(message("msg_1", "a")), user("q"), message("msg_2", "b")]
+    assert expected == normalize(history, foundry, context=UNSTORED)
+
+
+def test_reasoning_keeps_its_id_beside_a_hosted_item() -> None:
+    """A group keeps its ids on both sides: the hosted item needs its own."""
+    history = [reasoning("rs_1", "E"), SEARCH, message("msg_1", "a")]
+
+    expected = [*history[:2], without_id(message("msg_1", "a"))]
+    assert expected == normalize(history, RESPONSES, context=UNSTORED)

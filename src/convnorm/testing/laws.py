@@ -279,7 +279,7 @@ def _conserve_results(
                 unclaimed.remove(found)
         elif result.call and result.at not in copies and not result.could & answered:
             _fail(f"no longer answers its call: {result}", sample, report.request)
-        elif not any(_quotes(quote, result) for quote in quotes):
+        elif any(result.texts) and not any(_quotes(quote, result) for quote in quotes):
             _fail(f"a real result is lost: {result}", sample, report.request)
 
 
