@@ -143,7 +143,7 @@ class _Matcher:
         return False
 
     def _repeats(self, latest: Pair, result: ToolResult) -> bool:
-        """Whether it is another result of the newest call: right behind its result, or equal."""
+        """Whether it is another result of the newest call: equal to its result, or in its block."""
         if latest.result is None or result.kind not in latest.call.answered_by:
             return False
         newest = self.open.get((latest.call.call_id or "", result.kind))
@@ -153,9 +153,11 @@ class _Matcher:
         assert isinstance(before, ToolResult)
         if same(before.output, result.output):
             return True
-        # A real result would rather take the place of an invented one.
+        # Where results stand in blocks, a second one in the block is of the same call; but a real
+        # result would rather take the place of an invented one.
         waits = self.stood_in.get(result.call_id or "") and not result.synthetic
-        return latest.answered_at == self.turns_between and not waits
+        in_block = self.batch_is_turn and latest.answered_at == self.turns_between
+        return in_block and not waits
 
     def _take(self, call_id: str, kind: str) -> Pair | None:
         batches = self.open.get((call_id, kind), [])
