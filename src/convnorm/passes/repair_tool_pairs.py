@@ -184,10 +184,10 @@ class _Repair:
 
     def _settle_orphans(self) -> Iterator[Edit]:
         linked = self.call.context.linked or self.refers
-        called = {pair.call.call_id for pair in self.found.pairs}
+        called = {pair.call.call_id: pair.place for pair in reversed(self.found.pairs)}
         for place in self.found.orphans:
             result = self._result(place)
-            if result.call_id and linked and result.call_id not in called:
+            if result.call_id and linked and called.get(result.call_id, place) >= place:
                 continue  # its call may be on the server
             fault = Fault.ORPHAN if result.call_id else Fault.RESULT_ID_MISSING
             why = f"no call before it has the id {result.call_id!r}"
