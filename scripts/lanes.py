@@ -93,7 +93,7 @@ GROUPS = (
         Step("format", "core", ("ruff", "format", "--check", ".")),
         Step("docs", "core", ("mkdocs", "build", "--strict", "--quiet")),
     ),
-    (Step("core", "core", ("pytest", "-n", "2")),),
+    (Step("core", "core", ("pytest", "-n", "2", "--dist", "worksteal")),),
     (
         Step("openai-2", "openai-2", ("pytest", "tests/sdk"), {"CONVNORM_LANE_OPENAI": "2"}),
         Step("openai-3", "openai-3", ("pytest", "tests/sdk"), {"CONVNORM_LANE_OPENAI": "3"}),

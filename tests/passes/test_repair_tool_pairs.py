@@ -276,6 +276,17 @@ def test_output_whose_call_is_on_the_server_stays(link: dict[str, str]) -> None:
     assert [output("elsewhere"), call("open")] == done["input"][:2]
 
 
+def test_reference_behind_an_output_is_not_its_call() -> None:
+    """Only what stands before an output can be its call; a later reference is something else."""
+    reference = {"type": "item_reference", "id": "msg_68a0f1c2"}
+    history = [output("call_1", "10 EUR"), call("call_1"), reference]
+    ready = normalize(history, RESPONSES)
+    assert "10 EUR" in ready[0]["content"]
+    assert ready[2]["call_id"] == "call_1"
+    behind = [reference, output("call_1", "10 EUR")]
+    assert behind == normalize(behind, RESPONSES)
+
+
 def test_live_call_at_the_end_is_not_ready() -> None:
     """A call that waits for approval is not closed; there is nothing to send yet."""
     context = Context(live_calls=frozenset({"pay"}))

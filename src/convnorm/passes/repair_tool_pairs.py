@@ -104,8 +104,11 @@ class _Repair:
         """Turns with a result that become a user turn, and the rule that wants it."""
         self.behind_block: list[tuple[int, int]] = []
         """Quoted turns that stand inside a block of results, and where it ends."""
-        self.refers = any(isinstance(item, Opaque) and item.refers for _, item in history.items)
-        """Some items are only referred to: a call may be among them."""
+        self.refers_at = next(
+            (at.turn for at, item in history.items if isinstance(item, Opaque) and item.refers),
+            len(self.turns),
+        )
+        """The first item that is only referred to: it may be a call."""
         self.last_word = max(
             (at for at, turn in enumerate(self.turns) if turn.role != "tool"), default=-1
         )
@@ -183,11 +186,11 @@ class _Repair:
                     )
 
     def _settle_orphans(self) -> Iterator[Edit]:
-        linked = self.call.context.linked or self.refers
         called = {pair.call.call_id: pair.place for pair in reversed(self.found.pairs)}
         for place in self.found.orphans:
             result = self._result(place)
-            if result.call_id and linked and called.get(result.call_id, place) >= place:
+            beyond = self.call.context.linked or self.refers_at < place.turn
+            if result.call_id and beyond and called.get(result.call_id, place) >= place:
                 continue  # its call may be on the server
             fault = Fault.ORPHAN if result.call_id else Fault.RESULT_ID_MISSING
             why = f"no call before it has the id {result.call_id!r}"

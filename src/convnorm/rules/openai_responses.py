@@ -46,7 +46,8 @@ def _without_call(scan: Scan) -> Iterator[Finding]:
         at, call_id = result.position, result.id
         if result.call is not None:
             continue
-        if call_id and (scan.linked or scan.refers) and call_id not in waiting:
+        beyond = scan.linked or (scan.refers_at is not None and scan.refers_at < at)
+        if call_id and beyond and call_id not in waiting:
             continue  # the server may hold the call
         if call_id and any(first.get((kind, call_id), at) < at for kind in result.kinds):
             continue  # the call is there, and this is its second output

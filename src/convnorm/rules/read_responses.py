@@ -38,7 +38,7 @@ def read_responses(
     scan = Scan("input", target, context, other)
     pairs = scan.pairs
     in_batch = False
-    references: list[object] = []
+    references: list[int] = []
     for at, element in enumerate(elements):
         item = element if type(element) is dict else fields(element)
         scan.views.append(item)
@@ -69,7 +69,7 @@ def read_responses(
             if kind in TEXT_OUTPUTS and item.get("output") is None:
                 scan.no_output.append(at)
         elif kind == "item_reference":
-            references.append(item.get("id"))
+            references.append(at)
     pairs.adopt()
     if references:
         # One that names an item of the input itself refers to nothing on the server.
@@ -77,7 +77,9 @@ def read_responses(
             view.get("id") for view in scan.views if view and item_type(view) != "item_reference"
         ]
         known = {one for one in inline if isinstance(one, str)}
-        scan.refers = any(not isinstance(one, str) or one not in known for one in references)
+        named = ((at, (scan.views[at] or {}).get("id")) for at in references)
+        outside = (at for at, one in named if not isinstance(one, str) or one not in known)
+        scan.refers_at = next(outside, None)
     return scan
 
 

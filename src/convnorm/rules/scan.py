@@ -164,8 +164,8 @@ class Scan:
     """Messages that have `tool_calls` (chat)."""
     reasoning: list[int] = field(default_factory=list)
     """Reasoning items (Responses)."""
-    refers: bool = False
-    """Some items are only referred to: the server knows what they are (Responses)."""
+    refers_at: int | None = None
+    """Where the first item stands that only the server knows: it may be a call (Responses)."""
     pairs: Pairs = field(default_factory=Pairs)
 
     @property

@@ -57,13 +57,20 @@ def pending_result(pen: Pen, draft: Draft) -> None:
     draft.facts["live_calls"] = frozenset({call["call_id"]})
 
 
+def _by_value(draft: Draft) -> None:
+    """Take out what stands for an item that only the server has: it could be a call."""
+    draft.elements = [item for item in draft.elements if item.get("type") != "item_reference"]
+
+
 def orphan_result(pen: Pen, draft: Draft) -> None:
     """An output whose call was never in the history."""
+    _by_value(draft)
     place(pen, draft, minted(pen)[1:], gaps)
 
 
 def headless_result(pen: Pen, draft: Draft) -> None:
     """A call was cut off together with the reasoning that led it, its output was not."""
+    _by_value(draft)
     at, _ = answered(pen, draft)
     start = at - 1 if draft.elements[at - 1].get("type") == "reasoning" else at
     end = at + 1
@@ -225,11 +232,11 @@ def replayed_unanswered(pen: Pen, draft: Draft) -> None:
 
 
 def _unstore(pen: Pen, draft: Draft) -> None:
-    """Say that the server stores nothing, and take out what it alone would have."""
+    """Say that the server stores nothing, not even what is only referred to."""
+    _by_value(draft)
     draft.body.pop("store", None)
     draft.facts.pop("store", None)
     (draft.facts if pen.chance(3) else draft.body)["store"] = False
-    draft.elements = [item for item in draft.elements if item.get("type") != "item_reference"]
 
 
 def _led_message(pen: Pen, thought: Element, *, ids: bool) -> list[Element]:
