@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
+from convnorm.delivery import Ledger
 from convnorm.errors import PolicyError
 from convnorm.options import Options
 
@@ -27,6 +28,8 @@ class Context(Options):
     """The stored response this call continues."""
     conversation: str | None = None
     """The stored conversation this call continues."""
+    ledger: Ledger | None = None
+    """What the server holds; without it nothing is assumed of what it stored."""
     live_calls: frozenset[str] = frozenset()
     """Ids of calls that are still being answered, for example waiting for an approval."""
     sources: tuple[str | None, ...] = ()

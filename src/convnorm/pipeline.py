@@ -28,6 +28,8 @@ from convnorm.wire import LIST, fields
 logger = logging.getLogger("convnorm")
 
 MOST_ROUNDS = 5
+ATTESTED = ("observed", "documented")
+"""How certain a rule must be for a request to be refused for it; others are only reported."""
 STORED = "items have ids and nothing says whether the server stores them: taken for stored"
 
 
@@ -280,6 +282,6 @@ def _refuse(work: Work, elements: Sequence[object], rest: Mapping[str, Any]) -> 
         return
     found = judge(elements, target=work.call.target, context=work.call.context, fields=rest or None)
     for violation in found:
-        if violation.repair is None:
+        if violation.repair is None and RULES[violation.rule].certainty in ATTESTED:
             remedy = f"{violation.message}: {RULES[violation.rule].remedy}"
             raise UnrepairableError(violation.rule, violation.path, remedy)

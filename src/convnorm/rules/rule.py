@@ -1,10 +1,8 @@
 """What a rule is, and what it is called when a request breaks one."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
-
-from convnorm.rules.scan import Scan
 
 AS_THE_RULE: Final = "as the rule says"
 
@@ -21,6 +19,8 @@ class Finding:
     """What is wrong here, in the user's terms."""
     repair: str | None = AS_THE_RULE
     """The pass that repairs this place, where it is not the rule's own."""
+    disputed: bool = False
+    """Sources disagree about this place, though not about the rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,12 @@ class Rule:
     """The rule in one sentence."""
     error: str
     """What users see when they break it."""
-    level: Literal["error", "advisory"] = "error"
-    """An `error` is refused; an `advisory` request is accepted and still worth repairing."""
-    certainty: Literal["observed", "documented", "disputed", "ours"]
-    """The error was read in public, follows from types or the specification, is contradicted
-    somewhere, or is convnorm's own advice."""
+    level: Literal["error", "model", "legacy", "advisory"] = "error"
+    """Refused; refused by some models or servers; refused by old ones; accepted, and still worth
+    repairing."""
+    certainty: Literal["observed", "documented", "reported", "reasoned", "disputed", "ours"]
+    """The error was read in public threads; follows from types or documents; comes from one report
+    or one library; is reasoned; is contradicted somewhere; or is convnorm's own advice."""
     sources: tuple[str, ...]
     """Public threads and documents that show it."""
     repair: str | None
@@ -68,7 +69,14 @@ class Rule:
     """Growth of the history can make an old message break it."""
     example: Mapping[str, Any]
     """A small request that breaks it."""
+    setting: Mapping[str, Any] = field(default_factory=dict)
+    """What the example needs to be known: `provider`, `model`, and `state`, what the server
+    holds."""
+    status: int = 400
+    """The HTTP status of the refusal."""
+    code: str | None = None
+    """The machine-readable code in the error's body, where one was seen."""
     companions: tuple[str, ...] = ()
     """Other rules that no example can help breaking as well."""
-    find: Callable[[Scan], Iterator[Finding]]
+    find: Callable[[Any], Iterator[Finding]]
     """Every place of a request that breaks it."""

@@ -153,6 +153,8 @@ class Scan:
     """The request's other keys; empty when only a list was given."""
     views: list[Mapping[str, Any] | None] = field(default_factory=list)
     """The keys of every element; None for one that is no object."""
+    no_list: bool = False
+    """The history is no list at all; then there is nothing else to see."""
     no_objects: list[int] = field(default_factory=list)
     odd_roles: list[int] = field(default_factory=list)
     """Messages whose role the API does not have."""

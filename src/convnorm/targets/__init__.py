@@ -6,9 +6,11 @@ from functools import cache
 
 from convnorm.errors import PolicyError
 from convnorm.options import nearest
+from convnorm.targets import anthropic_messages, openai_chat, openai_responses
 from convnorm.targets.apis import APIS
 from convnorm.targets.providers import PROVIDERS
 from convnorm.targets.target import Fault, Target
+from convnorm.targets.variant import variant
 
 __all__ = ["Fault", "Target", "find_target"]
 
@@ -25,10 +27,31 @@ def find_target(
     target = replace(APIS[name], model=model)
     if dialect not in (None, target.dialect):
         raise PolicyError(f"{name} is read in its own dialect {target.dialect}, not in {dialect!r}")
-    if provider is None:
-        return target
-    known = PROVIDERS.get(provider)
-    if known is None:
-        logger.warning("no profile for provider %r: using the generic one of %s", provider, name)
-        return replace(target, provider=provider)
-    return replace(target, provider=provider, **known.differs.get(name, {}))
+    if provider is not None:
+        known = PROVIDERS.get(provider)
+        if known is None:
+            logger.warning(
+                "no profile for provider %r: using the generic one of %s", provider, name
+            )
+        target = replace(
+            target, provider=provider, **(known.differs.get(name, {}) if known else {})
+        )
+    served = (target.provider, model)
+    return replace(
+        target,
+        chat=variant(
+            target.chat, *served, providers=openai_chat.PROVIDERS, models=openai_chat.MODELS
+        ),
+        responses=variant(
+            target.responses,
+            *served,
+            providers=openai_responses.PROVIDERS,
+            models=openai_responses.MODELS,
+        ),
+        anthropic=variant(
+            target.anthropic,
+            *served,
+            providers=anthropic_messages.PROVIDERS,
+            models=anthropic_messages.MODELS,
+        ),
+    )

@@ -46,4 +46,13 @@ APIS = {
             Fault.NULL_OUTPUT: "resp-required-field-missing",
         },
     ),
+    # Its dialect and its passes are not built: its rules are, for check().
+    "anthropic.messages": Target(
+        name="anthropic.messages",
+        dialect="anthropic.messages",
+        provider="anthropic",
+        adjacent_results=True,
+        unique_call_ids="history",
+        rules={},
+    ),
 }

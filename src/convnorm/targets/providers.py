@@ -3,6 +3,7 @@
 from convnorm.targets.target import Provider
 
 PROVIDERS = {
+    "anthropic": Provider(),
     "openai": Provider(),
     "azure": Provider(),
     # The project endpoint refuses reasoning without its id, and a group keeps all ids or none.
@@ -10,10 +11,12 @@ PROVIDERS = {
     "dashscope": Provider(),
     "deepseek": Provider(),
     "groq": Provider(),
+    "llama.cpp": Provider(),
     "mistral": Provider(),
     "moonshot": Provider(),
     "ollama": Provider(),
     "openrouter": Provider(),
+    "sglang": Provider(),
     # vLLM validates against the SDK's types (an output message has its id), and gpt-oss reads
     # its reasoning back as plain text.
     "vllm": Provider({"openai.responses": {"unstored_ids": "keep", "reasoning_by_value": True}}),

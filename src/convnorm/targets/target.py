@@ -5,6 +5,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from convnorm.targets.anthropic_messages import AnthropicProfile
+from convnorm.targets.openai_chat import ChatProfile
+from convnorm.targets.openai_responses import ResponsesProfile
+
 
 class Fault(StrEnum):
     """What can be wrong with a history, whoever the provider is.
@@ -50,6 +54,12 @@ class Target:
     """What becomes of item ids that the server never stored."""
     reasoning_by_value: bool = False
     """Reasoning is read from its text, so it needs neither a stored id nor a proof."""
+    chat: ChatProfile = ChatProfile()
+    """What the rules of Chat Completions ask, for this server and model."""
+    responses: ResponsesProfile = ResponsesProfile()
+    """The same for the Responses API."""
+    anthropic: AnthropicProfile = AnthropicProfile()
+    """The same for Anthropic Messages."""
 
 
 @dataclass(frozen=True, slots=True)
