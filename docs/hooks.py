@@ -82,10 +82,28 @@ def default(info: FieldInfo) -> str:
 # ---------------------------------------------------------------- rules
 
 
+INDEX = """# Rules
+
+What each API enforces on a request, with the words it refuses in: paste an error text into the
+search above to find its rule, or print a rule with `convnorm rule NAME`. No live API was called:
+each rule says how certain it is.
+
+| certainty | what it rests on |
+|---|---|
+| observed | the error was read in public threads |
+| documented | SDK types, a specification, documentation, or the provider's staff |
+| reported | one thread, or one library's source |
+| reasoned | follows from other facts; nobody was seen to run into it |
+| disputed | sources contradict each other: reported only on request |
+| ours | convnorm's own advice: reported only on request |
+
+"""
+
+
 def rule_pages() -> dict[str, str]:
     """The index of APIs, then a page of rules for each, by API name."""
     lines = [f"- [{api}]({api}.md): {len(rules)} rules" for api, rules in CATALOGUE.items()]
-    index = "# Rules\n\nWhat each API enforces on a request.\n\n" + "\n".join(lines)
+    index = INDEX + "\n".join(lines)
     return {"index": index, **{api: rule_page(api, CATALOGUE[api]) for api in CATALOGUE}}
 
 
@@ -99,7 +117,7 @@ def rule_section(rule: Rule) -> str:
     facts = {
         "level": rule.level,
         "certainty": rule.certainty,
-        "repaired by": f"[{rule.repair}](../passes/{rule.repair}.md)" if rule.repair else "nothing",
+        "repaired by": repairer(rule.repair),
         "loss": rule.loss,
         "remedy": rule.remedy,
         "growth can break an old message": "yes" if rule.retroactive else "no",
@@ -107,6 +125,8 @@ def rule_section(rule: Rule) -> str:
     }
     rows = "\n".join(f"| {name} | {cell(value)} |" for name, value in facts.items())
     example = json.dumps(rule.example, indent=2, ensure_ascii=False)
+    needs = ", ".join(f"{key} {code(json.dumps(value))}" for key, value in rule.setting.items())
+    breaks = f"A request that breaks it{f', with {needs}' if needs else ''}:"
     return f"""## {rule.id} {{ #{rule.id} }}
 
 {rule.statement}
@@ -119,6 +139,15 @@ def rule_section(rule: Rule) -> str:
 |---|---|
 {rows}
 
+{breaks}
+
 ```json
 {example}
 ```"""
+
+
+def repairer(name: str | None) -> str:
+    """The pass that repairs a rule, with a link if it is built."""
+    if name is None:
+        return "nothing silently"
+    return f"[{name}](../passes/{name}.md)" if name in BUILTIN else f"{name} (not built yet)"

@@ -81,9 +81,12 @@ LANES = {
         Lane("core", (".[cli,testing]", "pytest-xdist", "mypy", "ruff", "mkdocs-material")),
         Lane("openai-2", (".[testing]", "openai>=2.54,<3"), {"openai": "2"}),
         Lane("openai-3", (".[testing]", "openai>=3.51,<4"), {"openai": "3"}),
+        Lane("anthropic", (".[testing]", "anthropic>=0.104,<1"), {"anthropic": "0"}),
         Lane("adapters", (".", *(f"./adapters/{name}" for name in ADAPTERS), "pytest")),
     )
 }
+
+ANTHROPIC = {"CONVNORM_LANE_ANTHROPIC": "0"}  # the major the lane is about
 
 # The steps of one group run two at a time; the core tests fill both cores by themselves.
 GROUPS = (
@@ -97,6 +100,7 @@ GROUPS = (
     (
         Step("openai-2", "openai-2", ("pytest", "tests/sdk"), {"CONVNORM_LANE_OPENAI": "2"}),
         Step("openai-3", "openai-3", ("pytest", "tests/sdk"), {"CONVNORM_LANE_OPENAI": "3"}),
+        Step("anthropic", "anthropic", ("pytest", "tests/anthropic_sdk"), ANTHROPIC),
         Step("adapters", "adapters", ("pytest", *(f"adapters/{name}/tests" for name in ADAPTERS))),
     ),
     (Step("bench", "core", ("python", "benchmarks/run.py"), thorough_only=True),),

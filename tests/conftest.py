@@ -19,4 +19,5 @@ settings.register_profile(
 settings.load_profile(os.environ.get("CONVNORM_PROFILE", "dev"))
 
 # The tests on real SDK objects run in the lanes that have an SDK.
-collect_ignore = [] if "CONVNORM_LANE_OPENAI" in os.environ else ["sdk"]
+SDK_LANES = {"CONVNORM_LANE_OPENAI": "sdk", "CONVNORM_LANE_ANTHROPIC": "anthropic_sdk"}
+collect_ignore = [folder for name, folder in SDK_LANES.items() if name not in os.environ]

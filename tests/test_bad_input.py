@@ -233,7 +233,7 @@ def test_repair_of_the_request_needs_the_request() -> None:
 
 def test_string_is_no_history() -> None:
     """A bare string is refused, not swallowed; a list is no body."""
-    for act in (normalize, normalize_request, explain, check):
+    for act in (normalize, normalize_request, explain):
         with pytest.raises(DialectError, match="not a string"):
             act("hello", RESPONSES)  # type: ignore[arg-type]  # that is the point
     with pytest.raises(DialectError, match="for a list use normalize"):

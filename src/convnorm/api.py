@@ -6,7 +6,7 @@ from typing import Any
 
 from convnorm.context import Context
 from convnorm.errors import DialectError
-from convnorm.pipeline import Change, Outcome, Work, run, take_apart
+from convnorm.pipeline import Change, Outcome, Work, for_judging, run, take_apart
 from convnorm.policy import Policy
 from convnorm.rules import Violation, judge
 
@@ -68,8 +68,8 @@ def explain(
         messages=outcome.elements,
         request=None if work.request is None else _body(work, outcome),
         edits=outcome.edits,
-        violations=_judge(work, work.elements, disputed=True),
-        remaining=_judge(work, outcome.elements, disputed=False),
+        violations=_judge(work, work.elements, work.request, disputed=True),
+        remaining=_judge(work, outcome.elements, outcome.fields, disputed=False),
         assumed=outcome.assumed,
     )
 
@@ -83,20 +83,27 @@ def check(
 ) -> list[Violation]:
     """What the target would refuse, by position; empty when nothing is wrong that can be seen here.
 
-    `disputed` adds rules that sources disagree about, and advisory ones.
+    It reports whatever it is given and raises only for a policy or a context that cannot be used.
+    Without a policy, what could be of several dialects is judged as `openai.chat`. With a ledger in
+    the context it judges what the server would see: what it holds, and then the input. `disputed`
+    adds rules that sources disagree about, and advisory ones.
     """
-    work = take_apart(given, policy, context)
-    return _judge(work, work.elements, disputed=disputed)
+    target, history, request, facts = for_judging(given, policy, context)
+    if target.name == "openai.responses" and isinstance(history, str) and history:
+        history = [{"role": "user", "content": history}]
+    return judge(history, target=target, context=facts, fields=request, disputed=disputed)
 
 
-def _judge(work: Work, elements: Sequence[Any], *, disputed: bool) -> list[Violation]:
+def _judge(
+    work: Work, elements: Sequence[Any], request: Mapping[str, Any] | None, *, disputed: bool
+) -> list[Violation]:
     if work.text:
         return []
     return judge(
         elements,
         target=work.call.target,
         context=work.call.context,
-        fields=work.request,
+        fields=request,
         disputed=disputed,
     )
 

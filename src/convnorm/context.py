@@ -46,9 +46,7 @@ class Context(Options):
         """Take over what the request body says; a body that contradicts the context is refused."""
         facts: dict[str, Any] = {}
         for key, kind in FACTS.items():
-            said, known = body.get(key), getattr(self, key)
-            if isinstance(said, Mapping):  # conversation: {"id": "conv_…"}
-                said = said.get("id")
+            said, known = _plain(body.get(key)), getattr(self, key)
             if said is None:
                 continue
             if not isinstance(said, kind):
@@ -64,3 +62,13 @@ class Context(Options):
 
 FACTS: dict[str, type] = {"store": bool, "previous_response_id": str, "conversation": str}
 """What a body may say of the call."""
+
+
+def usable_fact(key: str, said: object) -> bool:
+    """Whether what a body says under `key` has the type it must have."""
+    return isinstance(_plain(said), FACTS[key] | None)
+
+
+def _plain(said: object) -> object:
+    """A conversation can be named by an object, too: `{"id": "conv_…"}`."""
+    return said.get("id") if isinstance(said, Mapping) else said

@@ -26,6 +26,18 @@ class Ledger(Options):
 
     responses: dict[str, Exchange] = Field(default_factory=dict)
     conversations: dict[str, tuple[Any, ...]] = Field(default_factory=dict)
+    items: tuple[Any, ...] = ()
+    """Items that are stored, though not by a response or conversation of this ledger."""
+    locked: tuple[str, ...] = ()
+    """Conversations that another request is using."""
+    expired_containers: tuple[str, ...] = ()
+    """Containers of the code interpreter that are gone."""
+    zero_data_retention: bool = False
+    """The organization lets the server keep nothing."""
+    organization: str | None = None
+    """Whose requests these are."""
+    encrypted_content: dict[str, Any] = Field(default_factory=dict)
+    """By sealed text: who had it sealed, as `{"organization": "org_…"}`."""
 
     @field_validator("conversations", mode="before")
     @classmethod
@@ -70,6 +82,7 @@ class Ledger(Options):
                 yield from exchange.output
         for items in self.conversations.values():
             yield from items
+        yield from self.items
 
     def issued_items(self) -> Iterator[Any]:
         """Every item that the server ever made, stored or not."""

@@ -40,7 +40,7 @@ def leads_of_dropped(history: History, edits: Sequence[Edit]) -> list[Edit]:
         if is_reasoning(turns[at]) or turns[at].role not in ("assistant", ""):
             continue  # reasoning leads what the model made, or a reference to it
         lead = at - 1
-        while lead >= 0 and is_reasoning(turns[lead]) and lead not in gone:
+        while lead >= 0 and _leads(turns[lead], turns[at]) and lead not in gone:
             why = "it led an item that goes"
             more.append(Drop(lead, rule=gone[at].rule, why=why, loss=Loss.REASONING))
             lead -= 1
@@ -53,6 +53,11 @@ def leads_of_dropped(history: History, edits: Sequence[Edit]) -> list[Edit]:
                 more.append(SetTurn(led, {"id": None}, rule=gone[at].rule, why=why, loss=Loss.ID))
             led += 1
     return more
+
+
+def _leads(thought: Turn, turn: Turn) -> bool:
+    """Whether reasoning led the turn behind it; what ends one source leads nothing of another."""
+    return is_reasoning(thought) and thought.source == turn.source
 
 
 def _whole(edit: Drop, turns: Sequence[Turn]) -> bool:

@@ -229,7 +229,10 @@ class _Matcher:
 
 
 def _is_calling(turn: Turn) -> bool:
-    return is_reasoning(turn) or any(isinstance(item, ToolCall) for item in turn.items)
+    """Whether the turn can stand inside a batch; a call that the server runs ends it."""
+    return is_reasoning(turn) or any(
+        isinstance(item, ToolCall) and item.answered_by for item in turn.items
+    )
 
 
 def _fits(result: ToolResult, call: ToolCall) -> bool:

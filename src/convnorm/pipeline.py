@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from convnorm.context import Context
+from convnorm.context import FACTS, Context, usable_fact
 from convnorm.dialects import DIALECTS
 from convnorm.dialects.dialect import Call, Dialect
 from convnorm.edits import FRONT, Assumed, Edit, Insert, Loss, Move, SetField, SetTurn, apply
@@ -22,7 +22,8 @@ from convnorm.groups import leads_of_dropped
 from convnorm.ir import History
 from convnorm.passes import ORDER, run_pass
 from convnorm.policy import Policy
-from convnorm.rules import RULES, judge
+from convnorm.rules import KEYS, RULES, judge
+from convnorm.targets import Target
 from convnorm.wire import LIST, fields
 
 logger = logging.getLogger("convnorm")
@@ -76,19 +77,15 @@ class Outcome:
 
 def take_apart(given: object, policy: Policy | str | None, context: Context | None) -> Work:
     """Find the list, the dialect and the facts in what the caller passed."""
-    context = Context() if context is None else context
-    if not isinstance(context, Context):
-        raise PolicyError(f"a context is a Context, not a {type(context).__name__}")
+    context = _facts(context)
     if isinstance(given, str):
         raise DialectError("a history is a list of messages or a request body, not a string")
     request = None if isinstance(given, LIST) else fields(given)
-    if isinstance(policy, str):
-        policy = _named(policy)
-    elif not isinstance(policy, Policy | None):
-        raise PolicyError(f"a policy is a Policy or a target's name, not {type(policy).__name__}")
-    if policy is None:
-        policy = _named(_detect_request(request) if request is not None else _detect_list(given))
-    dialect = DIALECTS[policy.resolved.dialect]
+    policy = _policy(policy) or _named(_detect(given, request))
+    target = policy.resolved
+    if target.dialect not in DIALECTS:
+        raise DialectError(f"{target.name} can be checked, not repaired yet: call check")
+    dialect = DIALECTS[target.dialect]
     found = given if request is None else _list_in(request, dialect, policy)
     text = found if isinstance(found, str) and dialect.KEY == "input" else None
     if text is None and not isinstance(found, LIST):
@@ -99,12 +96,52 @@ def take_apart(given: object, policy: Policy | str | None, context: Context | No
     if request is not None:
         context = context.with_body(request)
     elements: Sequence[object] = () if text is not None else found  # type: ignore[assignment]  # it is a list or tuple
+    _one_label_each(context, elements)
+    call = Call(target, context, dialect.KEY)
+    return Work(policy, call, dialect, elements, request, text)
+
+
+def for_judging(
+    given: object, policy: Policy | str | None, context: Context | None
+) -> tuple[Target, object, Mapping[str, Any] | None, Context]:
+    """Whose rules, the history, the body around it and the facts, whatever shape they have."""
+    context = _facts(context)
+    request = None if isinstance(given, LIST) else fields(given)
+    policy = _policy(policy)
+    if policy is None:
+        try:
+            policy = _named(_detect(given, request))
+        except DialectError:
+            policy = _named("openai.chat")
+    target = policy.resolved
+    history = given if request is None else request.get(KEYS[target.name])
+    if request is not None:
+        said = {key: request[key] for key in FACTS if key in request}
+        context = context.with_body({key: said[key] for key in said if usable_fact(key, said[key])})
+    if isinstance(history, LIST):
+        _one_label_each(context, history)
+    return target, history, request, context
+
+
+def _facts(context: Context | None) -> Context:
+    if not isinstance(context, Context | None):
+        raise PolicyError(f"a context is a Context, not a {type(context).__name__}")
+    return context or Context()
+
+
+def _policy(policy: Policy | str | None) -> Policy | None:
+    if isinstance(policy, str):
+        return _named(policy)
+    if not isinstance(policy, Policy | None):
+        raise PolicyError(f"a policy is a Policy or a target's name, not {type(policy).__name__}")
+    return policy
+
+
+def _one_label_each(context: Context, elements: Sequence[object]) -> None:
     if context.sources and len(context.sources) != len(elements):
         raise PolicyError(
             f"sources has {len(context.sources)} labels for {len(elements)} messages: give one each"
         )
-    call = Call(policy.resolved, context, dialect.KEY)
-    return Work(policy, call, dialect, elements, request, text)
 
 
 @lru_cache(maxsize=64)
@@ -122,6 +159,10 @@ def _list_in(request: Mapping[str, Any], dialect: Dialect, policy: Policy) -> ob
             f"{other}: use a policy for {other}, or convert the request first"
         )
     raise DialectError(f"the request has no {dialect.KEY!r}: pass the whole body of the API call")
+
+
+def _detect(given: object, request: Mapping[str, Any] | None) -> str:
+    return _detect_list(given) if request is None else _detect_request(request)
 
 
 def _detect_request(request: Mapping[str, Any]) -> str:
@@ -168,6 +209,8 @@ def run(work: Work, *, force: bool = False) -> Outcome:
     facts = dialect.survey(elements, call)
     if call.context.sources:
         facts.add(Fact.SOURCES)
+    if call.context.ledger is not None:
+        facts.add(Fact.SHAPE)  # what the server holds is for the rules to judge
     assumed: list[str] = []
     if Fact.STORE_UNKNOWN in facts and work.request is None:
         assumed.append(STORED)

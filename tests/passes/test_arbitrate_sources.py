@@ -2,7 +2,7 @@
 
 import pytest
 
-from builders import calls, message, result, said, user
+from builders import calls, message, reasoning, result, said, user
 from convnorm import Context, Policy, PolicyError, explain, normalize
 
 CHAT = "openai.chat"
@@ -157,3 +157,11 @@ def test_equal_words_with_other_media_or_arguments_are_no_copy() -> None:
 
     history, context = merged(("a", [seen("x"), said("1")]), ("b", [seen("y"), said("1")]))
     assert explain(history, CHAT, context=context).edits == ()
+
+
+def test_reasoning_that_ends_a_source_led_nothing_of_the_next() -> None:
+    """A source that was cut behind its reasoning is continued by the one that replays it."""
+    thought, search = reasoning(proof="sealed"), {"type": "web_search_call", "id": "ws_68a0f1c2"}
+    whole = [{"type": "compaction", "id": "cmp_68a0", "encrypted_content": "E"}, thought, search]
+    context = Context(sources=("store", "store", "input", "input", "input"))
+    assert whole == normalize([*whole[:2], *whole], "openai.responses", context=context)

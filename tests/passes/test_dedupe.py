@@ -233,3 +233,20 @@ def test_equal_calls_of_one_message_that_were_both_answered_stay() -> None:
 
     assert 2 == len(done[0]["tool_calls"])
     assert ["A", "B"] == [message["content"] for message in done[1:]]
+
+
+def test_counted_message_ids_prove_nothing() -> None:
+    """A client that numbers its messages anew each time did not send the same one twice."""
+    yes = {**user("yes"), "id": "1"}
+    history = [yes, said("ok"), {**yes}]
+    assert history == normalize(history, "openai.chat")
+
+
+def test_hosted_copy_between_calls_of_one_id_still_parts_them() -> None:
+    """What stood between two calls parted them, also when it goes as a copy."""
+    search = {"type": "web_search_call", "id": "ws_68a0f1c2", "status": "completed"}
+    other = call("call_0", name="other")
+    history = [user("x"), search, call("call_0"), dict(search), other, output("call_0")]
+    ready = normalize(history, "openai.responses")
+    answered = next(item["call_id"] for item in ready if item.get("name") == "other")
+    assert output(answered) in ready

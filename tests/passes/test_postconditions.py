@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convnorm import Context, Policy, check, explain, normalize
+from convnorm import Context, Policy, UnrepairableError, check, explain, normalize
 from convnorm.dialects import DIALECTS
 from convnorm.passes import BUILTIN
 from convnorm.testing.strategies import Sample, broken, conversations
@@ -34,6 +34,12 @@ REPAIRS = {
 """By pass: the rules that nothing it leaves behind can break."""
 
 
+def assert_broken(rule: str, sample: Sample, policy: Policy) -> None:
+    """The sample breaks the rule, as somebody who repairs nothing sees it."""
+    found = check(sample.request, policy, context=sample.context)
+    assert rule in {one.rule for one in found}
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("name", REPAIRS)
 def test_pass_alone_leaves_none_of_its_faults(name: str, dialect: str) -> None:
@@ -42,7 +48,11 @@ def test_pass_alone_leaves_none_of_its_faults(name: str, dialect: str) -> None:
 
     @given(broken(dialect))
     def holds(sample: Sample) -> None:
-        report = explain(sample.request, policy, context=sample.context)
+        try:
+            report = explain(sample.request, policy, context=sample.context)
+        except UnrepairableError as error:  # a screenshot that only another pass could do without
+            assert_broken(error.rule, sample, policy)
+            return
         facts = sample.context.model_copy(update={"sources": ()})
         left = check(report.request or {}, policy, context=facts, disputed=True)
         assert [one for one in left if one.rule in REPAIRS[name]] == []

@@ -103,3 +103,11 @@ def test_reasoning_keeps_its_id_beside_a_hosted_item() -> None:
 
     expected = [*history[:2], without_id(message("msg_1", "a"))]
     assert expected == normalize(history, RESPONSES, context=UNSTORED)
+
+
+def test_stored_ids_stay_though_other_things_are_mended() -> None:
+    """Ids go only where the server stores nothing, whatever else was wrong."""
+    history = [call("a", id="fc_68a1"), user("and?")]
+    for store in (True, None):
+        body = {"input": history} | ({} if store is None else {"store": store})
+        assert "fc_68a1" == normalize_request(body, "openai.responses")["input"][0]["id"]

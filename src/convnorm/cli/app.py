@@ -10,7 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from convnorm import ConvnormError, Policy, check, explain
-from convnorm.cli.show import show_edits, show_violations
+from convnorm.cli.show import describe_rule, show_edits, show_violations
+from convnorm.options import nearest
+from convnorm.rules import RULES
 
 app = typer.Typer(
     help="Repair conversation histories so that the next model call is accepted.",
@@ -77,6 +79,16 @@ def fix_file(
             _stop(f"{output} cannot be written: {error.strerror}")
     if not quiet:
         show_edits(err, report)
+
+
+@app.command("rule")
+def show_rule(
+    name: Annotated[str, typer.Argument(help="The rule's id, as reports name it.")],
+) -> None:
+    """Say what a rule is: the API's own words, what repairs it and how certain it is."""
+    if name not in RULES:
+        _stop(f"there is no rule {name!r}; {nearest(name, RULES)}")
+    describe_rule(out, RULES[name])
 
 
 def _read(file: Path) -> Any:

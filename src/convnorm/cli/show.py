@@ -1,11 +1,13 @@
 """Violations and edits as a person reads them in a terminal."""
 
+import json
 from collections.abc import Sequence
 
 from rich.console import Console
 from rich.markup import escape
 
 from convnorm import Report, Violation
+from convnorm.rules import Rule
 
 
 def show_violations(console: Console, violations: Sequence[Violation]) -> None:
@@ -38,3 +40,24 @@ def show_edits(console: Console, report: Report) -> None:
         show_violations(console, report.remaining)
     elif not report.edits:
         console.print("[green]✓[/] nothing had to change")
+
+
+def describe_rule(console: Console, rule: Rule) -> None:
+    """All that the catalogue knows of one rule."""
+    console.print(f"[bold]{rule.id}[/] ({rule.api})", highlight=False)
+    console.print(f"{escape(rule.statement)}\n", highlight=False)
+    facts = {
+        "error": rule.error,
+        "level": rule.level,
+        "certainty": rule.certainty,
+        "repaired by": rule.repair or "nothing silently",
+        "what that costs": rule.loss or "-",
+        "remedy": rule.remedy,
+        "sources": ", ".join(rule.sources),
+        "needs": ", ".join(f"{key}={value}" for key, value in rule.setting.items()),
+    }
+    for name, value in facts.items():
+        if value:
+            console.print(f"[dim]{name:16}[/]{escape(value)}", highlight=False)
+    console.print("[dim]a request that breaks it:[/]")
+    console.print(json.dumps(rule.example, indent=2, ensure_ascii=False), markup=False)

@@ -94,6 +94,9 @@ ITEMS = {
 MESSAGE = ITEMS["message"]
 UNKNOWN = Spec("other", needs_id=False)
 
+JUDGED = frozenset({"computer", "mcp_approval"})
+"""Kinds with acknowledgements and approvals, which nothing may repair silently."""
+
 ANSWERED_BY = {"local_shell": ("function", "local_shell")}
 """Kinds of call that an output of another kind answers too."""
 
@@ -140,6 +143,8 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
             ids.add(item_id)
             if context.store is not True and not spec.needs_id and spec is not UNKNOWN:
                 facts.add(Fact.STORE_UNKNOWN if context.store is None else Fact.UNSTORED)
+        if spec.kind in JUDGED:
+            facts.add(Fact.SHAPE)
         if spec.what == "message":
             if item.get("role") not in ROLES:
                 facts.add(Fact.SHAPE)

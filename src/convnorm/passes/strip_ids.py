@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 from convnorm.dialects.dialect import Call
 from convnorm.edits import Assumed, Drop, Edit, Loss, SetTurn
 from convnorm.facts import Fact
+from convnorm.groups import is_reasoning
 from convnorm.ir import History, Opaque, Reasoning, Turn
 from convnorm.options import Options
 from convnorm.targets import Fault
@@ -57,8 +58,8 @@ class StripIds(Options):
         strip = target.unstored_ids == "strip"
         lead_gone = False
         for at, turn in enumerate(history.turns):
-            if turn.role != "assistant":
-                lead_gone = False
+            if turn.role != "assistant" or is_reasoning(turn):
+                lead_gone = False  # what follows was led by something else
             if turn.id is None:
                 continue
             match turn.items:

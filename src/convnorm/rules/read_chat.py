@@ -1,16 +1,26 @@
 """The walk over `messages`."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from convnorm.context import Context
 from convnorm.rules.scan import Scan
 from convnorm.targets import Target
-from convnorm.wire import fields
+from convnorm.wire import LIST, fields
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 KIND = ("tool",)
 """A tool message answers function calls and custom calls alike."""
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""What OpenAI asks of the name of a function."""
+TEXT = frozenset({"text"})
+PARTS: Mapping[str, frozenset[str]] = {
+    "user": frozenset({"text", "image_url", "input_audio", "file"}),
+    "assistant": frozenset({"text", "refusal"}),
+    **dict.fromkeys(("system", "developer", "tool", "function"), TEXT),
+}
+"""By role: the content parts that its type has."""
 
 
 def read_chat(
@@ -26,9 +36,17 @@ def read_chat(
             scan.no_objects.append(at)
             pairs.close()
             continue
-        if not isinstance(message.get("content"), str):
+        role, content, calls = (
+            message.get("role"),
+            message.get("content"),
+            message.get("tool_calls"),
+        )
+        if not isinstance(content, str):
             scan.no_text.append(at)
-        role, calls = message.get("role"), message.get("tool_calls")
+            if isinstance(content, LIST):
+                _read_parts(scan, at, role, content)
+        if message.get("name") is not None:
+            scan.named.append(at)
         if calls is not None:
             scan.with_calls.append(at)
         if role == "tool":
@@ -36,13 +54,53 @@ def read_chat(
             continue
         pairs.close()
         if role == "assistant":
-            if isinstance(calls, list | tuple) and calls:
+            if isinstance(calls, LIST) and calls:
                 pairs.new_batch()
                 for index, call in enumerate(calls):
                     keys = call if type(call) is dict else fields(call)
                     if keys is not None:
                         pairs.add_call(at, index, keys.get("id"), "tool", keys)
+                        _read_call(scan, at, index, keys)
+            _read_function(scan, at, ".function_call", fields(message.get("function_call")))
         elif not isinstance(role, str) or role not in ROLES:
             scan.odd_roles.append(at)
+        elif role == "function":
+            scan.functions.append(at)
+        elif role != "user":
+            scan.instructing.append(at)
     pairs.adopt()
     return scan
+
+
+def _read_parts(scan: Scan, at: int, role: object, content: Sequence[object]) -> None:
+    """Note the parts that a message of this role cannot have."""
+    allowed = PARTS.get(role) if isinstance(role, str) else None
+    if allowed is None:
+        return
+    for index, part in enumerate(content):
+        keys = part if type(part) is dict else fields(part)
+        kind = None if keys is None else keys.get("type")
+        if not isinstance(kind, str) or kind not in allowed:
+            scan.odd_parts.append((at, index, keys))
+
+
+def _read_call(scan: Scan, at: int, index: int, call: Mapping[str, Any]) -> None:
+    """Note what a tool call lacks."""
+    if call.get("type") is None:
+        scan.no_kind.append((at, f".tool_calls[{index}]"))
+    body = fields(call.get("function"))
+    if body is not None:
+        _read_function(scan, at, f".tool_calls[{index}].function", body)
+    elif fields(call.get("custom")) is None:
+        scan.no_body.append((at, f".tool_calls[{index}]"))
+
+
+def _read_function(scan: Scan, at: int, where: str, body: Mapping[str, Any] | None) -> None:
+    """Note a name and arguments that are not as they should be."""
+    if body is None:
+        return
+    name, arguments = body.get("name"), body.get("arguments")
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        scan.odd_names.append((at, where, name))
+    if not isinstance(arguments, str):
+        scan.odd_arguments.append((at, where, arguments))

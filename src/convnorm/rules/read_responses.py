@@ -1,14 +1,27 @@
 """The walk over `input`."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from convnorm.context import Context
-from convnorm.rules.scan import Scan
+from convnorm.rules.responses_items import (
+    DATA_LENGTH,
+    DISPUTED_KEYS,
+    HOSTED,
+    ID,
+    ITEMS,
+    OUTPUT_PARTS,
+    PART_KEYS,
+    PARTS,
+    PHASES,
+    TEXT_LENGTH,
+)
+from convnorm.rules.responses_server import Server
+from convnorm.rules.scan import Call, Pairs, Scan
 from convnorm.targets import Target
-from convnorm.wire import fields
+from convnorm.wire import LIST, fields
 
-ROLES = frozenset({"assistant", "system", "developer", "user"})
 CALLS = {
     "function_call": "function",
     "custom_tool_call": "custom",
@@ -29,16 +42,63 @@ OUTPUTS = {
 """Their outputs, and the kinds of call each can answer."""
 TEXT_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 """Outputs that say something, if only an empty text."""
+NO_KEYS: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True, eq=False)
+class ResponsesScan(Scan):
+    """What the walk over `input` found; the lists hold positions, and paths behind them."""
+
+    server: Server | None = None
+    """What the server holds; None when nothing is known of it."""
+    settled: list[Call] = field(default_factory=list)
+    """Calls that the server puts before the input and that were answered there."""
+    odd_types: list[int] = field(default_factory=list)
+    odd_keys: list[int] = field(default_factory=list)
+    """Items with a key that their type does not have, or about which sources disagree."""
+    odd_ids: list[int] = field(default_factory=list)
+    """Items whose id does not have the shape of their type's."""
+    lacking: list[tuple[int, str]] = field(default_factory=list)
+    """Items that lack what they must have."""
+    asked: list[tuple[int, str]] = field(default_factory=list)
+    """Items that lack what only the SDK's types ask for."""
+    hosted: list[int] = field(default_factory=list)
+    references: list[int] = field(default_factory=list)
+    resolved: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    """References to what the server holds, and what that is."""
+    triggers: list[int] = field(default_factory=list)
+    approvals: list[int] = field(default_factory=list)
+    """Answers to the requests of MCP servers."""
+    programs: list[int] = field(default_factory=list)
+    program_outputs: list[int] = field(default_factory=list)
+    callers: list[int] = field(default_factory=list)
+    """Items that say who called."""
+    compactions: list[int] = field(default_factory=list)
+    odd_contents: list[int] = field(default_factory=list)
+    """Messages whose content is neither a text nor a list of parts."""
+    odd_phases: list[int] = field(default_factory=list)
+    odd_content_parts: list[tuple[int, int, Mapping[str, Any] | None]] = field(default_factory=list)
+    """Parts that do not belong into a message of this role: item, index and keys."""
+    odd_part_keys: list[tuple[int, str, Mapping[str, Any]]] = field(default_factory=list)
+    """Parts with a key that they do not have: item, path and keys."""
+    spoken: list[int] = field(default_factory=list)
+    """Assistant messages that are made of parts."""
+    odd_outputs: list[tuple[int, str, object]] = field(default_factory=list)
+    """Outputs, or parts of them, that are of the wrong kind: item, path and value."""
+    long_texts: list[tuple[int, str, int, int]] = field(default_factory=list)
+    """Texts over the limit: item, path, length and limit."""
 
 
 def read_responses(
     elements: Sequence[object], target: Target, context: Context, other: Mapping[str, Any]
-) -> Scan:
+) -> ResponsesScan:
     """Scan a list of input items; an output answers a call anywhere before it."""
-    scan = Scan("input", target, context, other)
+    scan = ResponsesScan("input", target, context, other)
+    if context.ledger is not None:
+        scan.server = Server(context.ledger, context)
+        _read_chain(scan, scan.server)
     pairs = scan.pairs
     in_batch = False
-    references: list[int] = []
     for at, element in enumerate(elements):
         item = element if type(element) is dict else fields(element)
         scan.views.append(item)
@@ -47,6 +107,7 @@ def read_responses(
             in_batch = False
             continue
         kind = item_type(item)
+        _read_keys(scan, at, kind, item)
         if kind in CALLS:
             if not in_batch:
                 pairs.new_batch()
@@ -58,29 +119,175 @@ def read_responses(
             continue
         in_batch = False
         if kind == "message":
-            role = item.get("role")
-            if not isinstance(role, str) or role not in ROLES:
-                scan.odd_roles.append(at)
-            if item.get("content") is None:
-                scan.no_text.append(at)
+            _read_message(scan, at, item)
         elif kind in OUTPUTS:
             if not stands_alone(item):
                 pairs.add_result(at, answered_id(item), OUTPUTS[kind], item)
-            if kind in TEXT_OUTPUTS and item.get("output") is None:
-                scan.no_output.append(at)
+            _read_output(scan, at, kind, item)
         elif kind == "item_reference":
-            references.append(at)
+            scan.references.append(at)
+            _read_reference(scan, at, item)
+        elif (places := _places(scan, kind)) is not None:
+            places.append(at)
     pairs.adopt()
-    if references:
+    if scan.references:
         # One that names an item of the input itself refers to nothing on the server.
         inline = [
             view.get("id") for view in scan.views if view and item_type(view) != "item_reference"
         ]
         known = {one for one in inline if isinstance(one, str)}
-        named = ((at, (scan.views[at] or {}).get("id")) for at in references)
+        named = ((at, (scan.views[at] or {}).get("id")) for at in scan.references)
         outside = (at for at, one in named if not isinstance(one, str) or one not in known)
         scan.refers_at = next(outside, None)
     return scan
+
+
+def _places(scan: ResponsesScan, kind: str) -> list[int] | None:
+    """The list for items of a rare type."""
+    match kind:
+        case "compaction":
+            return scan.compactions
+        case "compaction_trigger":
+            return scan.triggers
+        case "mcp_approval_response":
+            return scan.approvals
+        case "program":
+            return scan.programs
+        case "program_output":
+            return scan.program_outputs
+    return None
+
+
+def _read_chain(scan: ResponsesScan, server: Server) -> None:
+    """Pair what the server puts before the input; what still waits there is answered here."""
+    before = Pairs()
+    before.new_batch()
+    for item in server.chain:
+        kind = item_type(item)
+        if kind in CALLS:
+            before.add_call(-1, -1, item.get("call_id"), CALLS[kind], item)
+        elif kind in OUTPUTS and not stands_alone(item):
+            before.add_result(-1, answered_id(item), OUTPUTS[kind], item)
+    scan.settled = [call for call in before.calls if call.answered]
+    scan.pairs.hold([call for call in before.calls if not call.answered])
+
+
+def _read_reference(scan: ResponsesScan, at: int, item: Mapping[str, Any]) -> None:
+    """A reference to what the server holds counts as that; one to the chain is a second copy."""
+    own, server = item.get("id"), scan.server
+    if server is None or not isinstance(own, str) or own in server.chain_ids:
+        return
+    held = server.stored.get(own)
+    if held is None:
+        return
+    scan.resolved[at] = held
+    kind = item_type(held)
+    if kind in CALLS:
+        scan.pairs.new_batch()
+        scan.pairs.add_call(at, -1, held.get("call_id"), CALLS[kind], held)
+    elif kind in OUTPUTS and not stands_alone(held):
+        scan.pairs.add_result(at, answered_id(held), OUTPUTS[kind], held)
+
+
+def _read_keys(scan: ResponsesScan, at: int, kind: str, item: Mapping[str, Any]) -> None:
+    """Note keys, ids and lengths that the item's type does not have."""
+    spec = ITEMS.get(kind)
+    if spec is None:
+        scan.odd_types.append(at)
+        return
+    if not spec.keys.issuperset(item) or not DISPUTED_KEYS.get(kind, NO_KEYS).isdisjoint(item):
+        scan.odd_keys.append(at)
+    scan.lacking += [(at, key) for key in spec.needs if item.get(key) is None]
+    scan.asked += [(at, key) for key in spec.asked if item.get(key) is None]
+    own = item.get("id")
+    if own is not None and spec.named and not _fits(own, spec.prefix):
+        scan.odd_ids.append(at)
+    if kind in HOSTED:
+        scan.hosted.append(at)
+    if item.get("caller") is not None:
+        scan.callers.append(at)
+    for key, limit in LIMITS:
+        text = item.get(key)
+        if isinstance(text, str) and len(text) > limit:
+            scan.long_texts.append((at, f".{key}", len(text), limit))
+
+
+def _fits(own: object, prefix: str) -> bool:
+    """Whether an id has the shape of its type's."""
+    return isinstance(own, str) and ID.fullmatch(own) is not None and own.startswith(prefix)
+
+
+LIMITS = (
+    ("content", TEXT_LENGTH),
+    ("output", TEXT_LENGTH),
+    ("arguments", TEXT_LENGTH),
+    ("encrypted_content", DATA_LENGTH),
+)
+"""The texts of an item, and how long they may be."""
+PART_LIMITS = (("text", TEXT_LENGTH), ("image_url", DATA_LENGTH))
+"""The texts of a part."""
+
+
+def _read_message(scan: ResponsesScan, at: int, item: Mapping[str, Any]) -> None:
+    role, content, phase = item.get("role"), item.get("content"), item.get("phase")
+    if phase is not None and not (isinstance(phase, str) and phase in PHASES):
+        scan.odd_phases.append(at)
+    parts = PARTS.get(role) if isinstance(role, str) else None
+    if parts is None:
+        scan.odd_roles.append(at)
+    if isinstance(content, str):
+        return
+    if content is None:
+        scan.no_text.append(at)
+    elif not isinstance(content, LIST):
+        scan.odd_contents.append(at)
+    elif parts is not None:
+        if role == "assistant":
+            scan.spoken.append(at)
+        for index, part in enumerate(content):
+            keys = part if type(part) is dict else fields(part)
+            kind = None if keys is None else keys.get("type")
+            if keys is None or not isinstance(kind, str) or kind not in parts:
+                scan.odd_content_parts.append((at, index, keys))
+            else:
+                _read_part(scan, at, f".content[{index}]", kind, keys)
+
+
+def _read_part(
+    scan: ResponsesScan, at: int, where: str, kind: str, part: Mapping[str, Any]
+) -> None:
+    if not PART_KEYS[kind].issuperset(part):
+        scan.odd_part_keys.append((at, where, part))
+    for key, limit in PART_LIMITS:
+        text = part.get(key)
+        if isinstance(text, str) and len(text) > limit:
+            scan.long_texts.append((at, f"{where}.{key}", len(text), limit))
+
+
+def _read_output(scan: ResponsesScan, at: int, kind: str, item: Mapping[str, Any]) -> None:
+    """Note an output that is not of its type's kind; without any it is missing, not odd."""
+    output = item.get("output")
+    if output is None:
+        if kind in TEXT_OUTPUTS:
+            scan.no_output.append(at)
+        return
+    if kind in TEXT_OUTPUTS and isinstance(output, LIST):
+        for index, part in enumerate(output):
+            keys = part if type(part) is dict else fields(part)
+            name = None if keys is None else keys.get("type")
+            if keys is None or not isinstance(name, str) or name not in OUTPUT_PARTS:
+                scan.odd_outputs.append((at, f".output[{index}]", part))
+            else:
+                _read_part(scan, at, f".output[{index}]", name, keys)
+        return
+    if kind == "computer_call_output":
+        right = fields(output) is not None
+    elif kind == "shell_call_output":
+        right = isinstance(output, LIST)
+    else:
+        right = isinstance(output, str)
+    if not right:
+        scan.odd_outputs.append((at, ".output", output))
 
 
 def item_type(item: Mapping[str, Any]) -> str:

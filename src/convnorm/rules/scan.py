@@ -54,6 +54,7 @@ class Pairs:
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
+        self.held: list[Call] = []
         self.results: list[Result] = []
         self.batch = -1
         self._behind = -1
@@ -73,6 +74,13 @@ class Pairs:
         self.calls.append(call)
         if call.id is not None:
             self._open.setdefault((kind, call.id), []).append(call)
+
+    def hold(self, calls: list[Call]) -> None:
+        """Calls that the server puts before the history, and that still wait for an answer."""
+        self.held = calls
+        for call in calls:
+            if call.id is not None:
+                self._open.setdefault((call.kind, call.id), []).append(call)
 
     def add_result(
         self, position: int, call_id: object, kinds: tuple[str, ...], raw: Mapping[str, Any]
@@ -168,6 +176,22 @@ class Scan:
     """Reasoning items (Responses)."""
     refers_at: int | None = None
     """Where the first item stands that only the server knows: it may be a call (Responses)."""
+    named: list[int] = field(default_factory=list)
+    """Messages that have a name (chat)."""
+    functions: list[int] = field(default_factory=list)
+    """Messages of the old role `function` (chat)."""
+    instructing: list[int] = field(default_factory=list)
+    """System and developer messages (chat)."""
+    odd_parts: list[tuple[int, int, Mapping[str, Any] | None]] = field(default_factory=list)
+    """Content parts that the role does not have: message, index and keys (chat)."""
+    odd_names: list[tuple[int, str, object]] = field(default_factory=list)
+    """Functions whose name does not fit the pattern: message, path and name (chat)."""
+    odd_arguments: list[tuple[int, str, object]] = field(default_factory=list)
+    """Functions whose arguments are no string: message, path and arguments (chat)."""
+    no_body: list[tuple[int, str]] = field(default_factory=list)
+    """Tool calls that say nothing of what they call: message and path (chat)."""
+    no_kind: list[tuple[int, str]] = field(default_factory=list)
+    """Tool calls without a type: message and path (chat)."""
     pairs: Pairs = field(default_factory=Pairs)
 
     @property

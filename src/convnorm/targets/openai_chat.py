@@ -2,16 +2,139 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+Verdict = Literal["refused", "disputed", "accepted"]
+"""What a server does with something: `disputed` where nobody knows, or sources disagree."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatProfile:
-    """What one server, with one model, takes in `messages`."""
+    """What one server, with one model, takes in `messages`.
+
+    The defaults are for a server that nobody has described: what only OpenAI's own servers are
+    known to check is disputed there.
+    """
+
+    call_id_length: int | None = None
+    """How long a tool call id may be."""
+    nine_character_ids: Verdict = "accepted"
+    """What becomes of tool call ids that are not nine letters and digits."""
+    names: Verdict = "disputed"
+    """What becomes of names of functions and speakers that do not fit the pattern."""
+    raw_arguments: Verdict = "refused"
+    """What becomes of arguments that are no string."""
+    parsed_arguments: bool = False
+    """The server parses the arguments of old calls and wants an object in them."""
+    message_limit: int = 2048
+    """How many messages one request may have."""
+    too_many: Verdict = "accepted"
+    """What becomes of a request with more messages than that."""
+    system_role: Verdict = "accepted"
+    """What becomes of system messages."""
+    developer_role: Verdict = "accepted"
+    """What becomes of developer messages."""
+    alternating: bool = False
+    """The model's template wants user and assistant in turns, and one system message at the head.
+    """
+    strict_order: bool = False
+    """Calls and results are counted, no user follows a result, and the last turn is no reply."""
+    odd_parts: Verdict = "disputed"
+    """What becomes of content parts that the types do not give to the role."""
+    images_elsewhere: Verdict = "disputed"
+    """What becomes of images that are not in a user message."""
+    null_content: Verdict = "accepted"
+    """What becomes of `content: null` on a message that calls tools."""
+    content_required: bool = False
+    """Every message has a content: a text, which may be empty, or at least one part."""
+    assistant_text: bool = False
+    """The content of an assistant message is one string, never parts."""
+    message_keys: frozenset[str] | None = None
+    """The keys that a message may have; None where others are passed over."""
+    disputed_keys: frozenset[str] = frozenset()
+    """Further keys, about which sources disagree."""
+    thinks: bool = False
+    """The model thinks unless the request says otherwise."""
+    reasoning_returned: Literal["calls", "tool turns", "last tool turn"] | None = None
+    """Which assistant messages carry their reasoning_content while the model thinks: those that
+    call tools; all of every turn in which tools were called; or all of the last such turn, while
+    sources disagree about the turns before it."""
+    signed_calls: bool = False
+    """A message that calls tools carries its reasoning_details."""
+    unique_reasoning_ids: bool = False
+    """An entry of reasoning_details with an id stands in one message only."""
 
 
-PROVIDERS: Mapping[str, Mapping[str, Any]] = {}
+OPENAI: Mapping[str, Any] = {
+    "call_id_length": 40,
+    "names": "refused",
+    "too_many": "disputed",
+    "odd_parts": "refused",
+    "images_elsewhere": "refused",
+}
+# A deployment takes developer messages or not by its age, which its name does not tell.
+AZURE: Mapping[str, Any] = {**OPENAI, "too_many": "refused", "developer_role": "disputed"}
+UNSURE: Mapping[str, Any] = {"developer_role": "disputed"}
+# Some releases of these fill in or take over arguments that are no string.
+TEMPLATED: Mapping[str, Any] = {"parsed_arguments": True, "raw_arguments": "disputed"}
+
+PROVIDERS: Mapping[str, Mapping[str, Any]] = {
+    "openai": OPENAI,
+    "azure": AZURE,
+    "azure-foundry": AZURE,
+    "copilot": {"call_id_length": 40},
+    "dashscope": {"developer_role": "refused"},
+    "deepseek": {**UNSURE, "reasoning_returned": "last tool turn"},
+    "groq": {
+        **UNSURE,
+        "assistant_text": True,
+        "message_keys": frozenset(
+            {"role", "content", "name", "tool_calls", "tool_call_id", "function_call"}
+        ),
+        # Its types have it on assistant messages, and users saw it refused.
+        "disputed_keys": frozenset({"reasoning"}),
+    },
+    "llama.cpp": TEMPLATED,
+    "mistral": {**UNSURE, "nine_character_ids": "refused", "strict_order": True},
+    "moonshot": {**UNSURE, "reasoning_returned": "calls"},
+    "ollama": {**UNSURE, "null_content": "refused"},
+    "openrouter": {},
+    "sglang": {**UNSURE, **TEMPLATED},
+    "vllm": {**UNSURE, **TEMPLATED},
+    "volcengine": {"developer_role": "refused"},
+    "xai": {**UNSURE, "content_required": True},
+}
 """By provider: the fields of the profile that are different there."""
 
-MODELS: tuple[tuple[str, str | None, Mapping[str, Any]], ...] = ()
+SELF_HOSTED = ("llama.cpp", "sglang", "vllm")
+O1 = r"(^|/)o1-(mini|preview)"
+MISTRAL = r"mistral|mixtral|devstral"
+
+MODELS: tuple[tuple[str, str | None, Mapping[str, Any]], ...] = (
+    *(
+        record
+        for azure in ("azure", "azure-foundry")
+        for record in (
+            (r"^gpt-(35|3\.5|4)(-|$)", azure, {"developer_role": "refused"}),
+            (r"^gpt-(4\.1|[5-9])|^o[3-9]", azure, {"developer_role": "accepted"}),
+        )
+    ),
+    (O1, None, {"system_role": "refused", "developer_role": "refused"}),
+    (r"reasoner|v4", "deepseek", {"thinks": True}),
+    (r"v4", "deepseek", {"reasoning_returned": "tool turns"}),
+    (r"thinking|k2\.[56]", "moonshot", {"thinks": True}),
+    (r"^openai/", "openrouter", {"call_id_length": 40, "unique_reasoning_ids": True}),
+    # Gemini 2.5 signs its calls too, and does not ask for the signatures.
+    (r"^google/gemini-([3-9]|\d\d)", "openrouter", {"signed_calls": True}),
+    *(
+        record
+        for server in SELF_HOSTED
+        for record in (
+            (rf"{MISTRAL}|gemma|llama-?2(?![\d.])", server, {"alternating": True}),
+            # Old templates ask for such ids and new ones do not.
+            (MISTRAL, server, {"nine_character_ids": "disputed"}),
+        )
+    ),
+    (r"^mistralai/", "openrouter", {"nine_character_ids": "disputed"}),
+)
 """A pattern of model names, the provider it is about (None: all), and what is different."""

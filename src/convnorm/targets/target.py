@@ -54,11 +54,11 @@ class Target:
     """What becomes of item ids that the server never stored."""
     reasoning_by_value: bool = False
     """Reasoning is read from its text, so it needs neither a stored id nor a proof."""
-    chat: ChatProfile = ChatProfile()
+    chat: ChatProfile = field(default_factory=ChatProfile)
     """What the rules of Chat Completions ask, for this server and model."""
-    responses: ResponsesProfile = ResponsesProfile()
+    responses: ResponsesProfile = field(default_factory=ResponsesProfile)
     """The same for the Responses API."""
-    anthropic: AnthropicProfile = AnthropicProfile()
+    anthropic: AnthropicProfile = field(default_factory=AnthropicProfile)
     """The same for Anthropic Messages."""
 
 

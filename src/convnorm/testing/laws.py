@@ -41,14 +41,20 @@ AnyPolicy = Policy | str | None
 
 
 def sound(sample: Sample, policy: AnyPolicy = None) -> None:
-    """What comes out is accepted; only a fault that no pass may repair is refused instead."""
+    """What comes out is accepted; only a fault that no pass may repair is refused instead.
+
+    A rule whose pass is not in the policy, or not built yet, is reported and not repaired.
+    """
     try:
         sent = normalize_request(sample.request, policy, context=sample.context)
     except UnrepairableError as error:
         if error.rule not in _rules(sample, policy, disputed=False):
             _fail(f"refused for {error.rule}, which check does not report", sample)
         return
-    left = check(sent, policy, context=_again(sample.context))
+    whole = take_apart(sample.request, policy, sample.context).policy
+    names = {None, *(each.name for each in whole.passes)}
+    found = check(sent, policy, context=_again(sample.context))
+    left = [each for each in found if each.repair in names]
     if left:
         _fail(f"the output still breaks {[(each.rule, each.path) for each in left]}", sample, sent)
 
@@ -79,6 +85,10 @@ def conserving(sample: Sample, policy: AnyPolicy = None) -> None:
     """No text and no real result is lost, nor the order of what was said."""
     report = explain(sample.request, policy, context=sample.context)
     before, after = read(sample.request), read(_sent(report))
+    if sample.copied is False:
+        taken = [each for each in report.edits if each.by in COPIERS and each.what == "drop"]
+        if taken:
+            _fail(f"nothing was there twice, and copies were dropped: {taken}", sample)
     copies = _dropped_copies(report)
     _conserve_said(before, after, copies, sample, report)
     _conserve_calls(before, after, copies, sample, report)
@@ -318,6 +328,9 @@ def _frontier(sample: Sample, policy: AnyPolicy) -> int:
     # A copy of a call may have gone because it was unanswered.
     waiting = {(call.id, call.what) for call in given.unanswered}
     closed += [call.at for call in sent.calls if (call.id, call.what) in waiting]
+    # A result with nothing in it gives way to one that says something.
+    null = {(each.id, each.call.what) for each in given.results if each.null and each.call}
+    closed += [call.at for call in sent.calls if (call.id, call.what) in null]
     # What the server is still working on comes again when it is done.
     working = [
         at

@@ -59,7 +59,7 @@ def opening(pen: Scribe) -> list[Element]:
         case 1 | 2 as role:
             return [said(pen, ("system", "developer")[role - 1], pen.pick(SYSTEM))]
         case 3:
-            sealed = f"sealed {pen.number()}"
+            sealed = f"sealed-{pen.number()}"
             return [{"type": "compaction", "id": pen.id("cmp"), "encrypted_content": sealed}]
     return []
 
@@ -121,7 +121,7 @@ def thought(pen: Scribe, *, ids: bool, sealed: bool) -> Element:
     if pen.target.reasoning_by_value:
         item["content"] = [{"type": "reasoning_text", "text": f"thought {pen.number()}"}]
     elif sealed:
-        item["encrypted_content"] = f"sealed {pen.number()}"
+        item["encrypted_content"] = f"sealed-{pen.number()}"
     return named(pen, item, ids=ids)
 
 

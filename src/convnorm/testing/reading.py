@@ -68,6 +68,8 @@ class Returned:
     invented: bool
     could: frozenset[tuple[str, str]]
     """What it may be the answer to: where ids are reused, one of several calls."""
+    null: bool = False
+    """It is there, and holds not even an empty text."""
 
 
 @dataclass(slots=True)
@@ -187,6 +189,7 @@ def _results(
             newest[before] if sure else None,
             is_close((*words, "")[0], joined),
             frozenset(call.what for call in (newest if sure else loose)),
+            output is None,
         )
 
 

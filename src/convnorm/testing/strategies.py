@@ -35,6 +35,11 @@ MUTATORS: Mapping[str, Mapping[str, Mutator]] = MappingProxyType(
 )
 """By dialect and name, in the order they apply."""
 
+COPYING = frozenset(
+    {"same_call_in_batch", "reused_id_in_batch", "repeated_item", "same_id_different_item"}
+)
+"""Faults that can put a single item in twice, beside those that replay whole stretches."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -43,6 +48,8 @@ class Sample:
     request: dict[str, Any]
     context: Context = Context()
     applied: tuple[str, ...] = ()
+    copied: bool | None = None
+    """Whether something in it was put there a second time; None when nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,7 @@ def conversations(draw: st.DrawFn, dialect: str, *, provider: str | None = None)
     """Histories that this provider accepts as they stand."""
     pen = Pen(draw, find_target(dialect, provider=provider))
     draft: Draft = _WRITERS[dialect].written(pen, linked=True)
-    return Sample(draft.request(dressed(pen, draft.elements)), draft.context())
+    return Sample(draft.request(dressed(pen, draft.elements)), draft.context(), copied=False)
 
 
 @st.composite
@@ -81,7 +88,9 @@ def broken(
     pen = Pen(draw, find_target(dialect, provider=provider))
     faults = mutators(dialect, provider=provider)
     draft, applied = _broken(pen, faults if fault is None else {fault: faults[fault]})
-    return Sample(draft.request(dressed(pen, draft.elements)), draft.context(), applied)
+    elements = dressed(pen, draft.elements)
+    copied = bool(draft.copies) or not COPYING.isdisjoint(applied)
+    return Sample(draft.request(elements), draft.context(), applied, copied)
 
 
 @st.composite

@@ -1,0 +1,49 @@
+"""Arguments that a server parses; Responses asks for the same, of its own items."""
+
+import json
+from collections.abc import Iterator
+
+from convnorm.rules.openai_chat.common import call, calling, describe, result, user
+from convnorm.rules.rule import Finding, Rule
+from convnorm.rules.scan import Scan
+from convnorm.wire import fields
+
+
+def _unparsed_arguments(scan: Scan) -> Iterator[Finding]:
+    if not scan.target.chat.parsed_arguments:
+        return
+    for one in scan.pairs.calls:
+        function = fields(one.raw.get("function"))
+        arguments = (one.raw if function is None else function).get("arguments")
+        if isinstance(arguments, str) and not _is_object(arguments):
+            where = one.where if function is None else f"{one.where}.function"
+            why = f"the arguments of {describe(one)} are no JSON object"
+            yield Finding(one.position, f"{where}.arguments", why)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+ARGUMENTS_JSON = Rule(
+    id="template-arguments-json",
+    api="any",
+    statement="The arguments of an old call parse as a JSON object.",
+    error="400 Expecting ',' delimiter: line 1 column 54 (char 53)",
+    level="model",
+    certainty="observed",
+    sources=(
+        "vllm-project/vllm#43995",
+        "vllm-project/vllm#48922",
+        "OpenHands/software-agent-sdk#2887",
+    ),
+    repair="repair_arguments",
+    loss="the structure of arguments that do not parse; their text is kept",
+    remedy="send {} for empty arguments, and wrap broken ones in a JSON object",
+    example={"messages": [user(), calling(call(arguments='{"account": ')), result()]},
+    setting={"provider": "vllm"},
+    find=_unparsed_arguments,
+)

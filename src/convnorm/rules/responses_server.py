@@ -1,0 +1,147 @@
+"""What a ledger says about the server that a request goes to."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from convnorm.context import Context
+from convnorm.delivery import Ledger
+from convnorm.wire import fields
+
+Keys = Mapping[str, Any]
+
+
+class Server:
+    """The server's side of one request; everything is worked out when a rule first asks."""
+
+    def __init__(self, ledger: Ledger, context: Context) -> None:
+        self.ledger = ledger
+        self._response = context.previous_response_id
+        self._conversation = context.conversation
+
+    @property
+    def knows_response(self) -> bool:
+        """Whether the response that the request continues is stored."""
+        found = self.ledger.responses.get(self._response or "")
+        return found is not None and found.stored
+
+    @property
+    def knows_conversation(self) -> bool:
+        """Whether the conversation that the request continues exists."""
+        return self._conversation in self.ledger.conversations
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether the ledger has the chain down to its first response, so that nothing is unseen.
+
+        A link that leads nowhere has nothing behind it, which is whole, too.
+        """
+        if self._conversation is not None:
+            return True
+        named, seen = self._response, set[str]()
+        while named is not None and named not in seen:
+            found = self.ledger.responses.get(named)
+            if found is None or not found.stored:
+                return not seen
+            if found.conversation is not None:
+                return False
+            seen.add(named)
+            named = found.previous_response_id
+        return True
+
+    @cached_property
+    def chain(self) -> list[Keys]:
+        """What the server puts before the input."""
+        return list(_objects(self.ledger.holds(self._response, self._conversation)))
+
+    @cached_property
+    def chain_ids(self) -> set[str]:
+        """The ids of what the server puts before the input."""
+        return {own for item in self.chain if (own := _id(item))}
+
+    @cached_property
+    def stored(self) -> dict[str, Keys]:
+        """By id: everything that the server would find."""
+        return {own: item for item in _objects(self.ledger.stored_items()) if (own := _id(item))}
+
+    @cached_property
+    def unstored(self) -> set[str]:
+        """The ids that the server gave out and did not keep."""
+        issued = {own for item in _objects(self.ledger.issued_items()) if (own := _id(item))}
+        return issued.difference(self.stored)
+
+    @cached_property
+    def followers(self) -> dict[str, str]:
+        """By the id of stored reasoning: the id of the item it led to."""
+        found: dict[str, str] = {}
+        for items in self._stored_outputs():
+            listed = list(_objects(items))
+            for before, after in pairwise(listed):
+                own, led = _id(before), _id(after)
+                if before.get("type") == "reasoning" and own and led and _is_made(after):
+                    found[own] = led
+        return found
+
+    @cached_property
+    def leads(self) -> dict[str, str]:
+        """By the id of a stored item: the id of the reasoning that led to it."""
+        return {led: own for own, led in self.followers.items()}
+
+    @cached_property
+    def ends_in_reasoning(self) -> str | None:
+        """The id of the reasoning that the chain ends with, if it does."""
+        last = self.chain[-1] if self.chain else {}
+        return _id(last) if last.get("type") == "reasoning" else None
+
+    def refuses(self, kind: str, sealed: str) -> bool:
+        """Whether an encrypted content cannot be this server's."""
+        maker = self.ledger.encrypted_content.get(sealed)
+        if maker is not None:
+            organization = (fields(maker) or {}).get("organization")
+            return None not in (organization, self.ledger.organization) and (
+                organization != self.ledger.organization
+            )
+        known = self._sealed.get(kind)
+        return known is not None and sealed not in known
+
+    @cached_property
+    def _sealed(self) -> dict[str, set[str]]:
+        """By item type: what the server sealed, and what it took before."""
+        issued: dict[str, set[str]] = {}
+        for kind, text in _seals(self.ledger.issued_items()):
+            issued.setdefault(kind, set()).add(text)
+        for kind, text in _seals(self.ledger.stored_items()):
+            if kind in issued:
+                issued[kind].add(text)
+        return issued
+
+    def _stored_outputs(self) -> Iterator[Sequence[Any]]:
+        for exchange in self.ledger.responses.values():
+            if exchange.stored:
+                yield exchange.output
+        yield from self.ledger.conversations.values()
+
+
+def _objects(items: Iterator[Any] | Sequence[Any]) -> Iterator[Keys]:
+    for item in items:
+        if (keys := fields(item)) is not None:
+            yield keys
+
+
+def _id(item: Keys) -> str | None:
+    own = item.get("id")
+    return own if isinstance(own, str) else None
+
+
+def _is_made(item: Keys) -> bool:
+    """Whether the model made an item: it is no output and no message of someone else."""
+    kind, role = item.get("type"), item.get("role")
+    return role in (None, "assistant") and not (isinstance(kind, str) and kind.endswith("_output"))
+
+
+def _seals(items: Iterator[Any]) -> Iterator[tuple[str, str]]:
+    for item in _objects(items):
+        kind, text = item.get("type"), item.get("encrypted_content")
+        if isinstance(kind, str) and isinstance(text, str):
+            yield kind, text

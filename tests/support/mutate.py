@@ -1,0 +1,74 @@
+"""Requests with a few random things done to them: what `check` must survive."""
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+CASES = Path(__file__).parent.parent / "cases"
+JUNK: tuple[Any, ...] = (
+    *(None, True, False, 0, -1, 1.5, "", " ", "x", "y" * 70, [], {}, [None], [[]], {"type": None}),
+    *("user", "assistant", "tool", "function", "developer", "system", "message", "reasoning"),
+    *("tool_use", "tool_result", "thinking", "function_call", "item_reference", "call_1", "rs_1"),
+    *({"type": "text", "text": ""}, {"type": "input_text", "text": "t"}, {"id": "rs_1"}),
+    *({"type": "tool_result", "tool_use_id": "a"}, {"role": "tool", "content": None}),
+)
+
+
+def requests(dialect: str) -> list[Any]:
+    """The requests of the cases in one dialect; one with thousands of messages is left out."""
+    found = (
+        json.loads(file.read_text(encoding="utf-8"))["request"]
+        for file in sorted((CASES / dialect.replace(".", "_")).glob("*.json"))
+    )
+    return [request for request in found if len(json.dumps(request)) < 100_000]
+
+
+def mutated(dialect: str, count: int) -> Iterator[Any]:
+    """`count` requests, each with one to four mutations; the same ones in every process."""
+    chance = random.Random(dialect)  # noqa: S311  # nobody's secret
+    originals = [json.dumps(request) for request in requests(dialect)]
+    for _ in range(count):
+        request = json.loads(chance.choice(originals))
+        for _ in range(chance.randint(1, 4)):
+            _mutate(request, chance)
+        yield request
+
+
+def _mutate(tree: Any, chance: random.Random) -> None:
+    """Change one place of a JSON tree: take it out, put junk in, or copy something there."""
+    places = [
+        (node, key)
+        for node in _nodes(tree)
+        for key in (node if isinstance(node, dict) else range(len(node)))
+    ]
+    if not places:
+        return
+    node, key = chance.choice(places)
+    match chance.randint(0, 5):
+        case 0:
+            del node[key]
+        case 1:
+            node[key] = json.loads(json.dumps(chance.choice(JUNK)))
+        case 2 if isinstance(node, list):
+            node.insert(key, json.loads(json.dumps(node[key])))
+        case 3 if isinstance(node, list):
+            node.append(node.pop(key))
+        case 4 if isinstance(node, dict):
+            node[chance.choice(("x_vendor", "id", "type", "status", "name"))] = node.pop(key)
+        case _:
+            other, there = chance.choice(places)
+            node[key] = json.loads(json.dumps(other[there]))
+
+
+def _nodes(tree: Any) -> Iterator[Any]:
+    todo = [tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, dict):
+            yield node
+            todo.extend(node.values())
+        elif isinstance(node, list):
+            yield node
+            todo.extend(node)

@@ -1,0 +1,154 @@
+"""`check` reports, whatever it is given."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from convnorm import (
+    Context,
+    ConvnormError,
+    DialectError,
+    Policy,
+    PolicyError,
+    check,
+    normalize,
+    normalize_request,
+)
+from convnorm.delivery import Ledger
+from convnorm.dialects import DIALECTS
+from convnorm.rules import CATALOGUE, Rule
+from mutate import mutated
+
+MUTATIONS = settings().max_examples * 50
+
+for_every_api = pytest.mark.parametrize("api", CATALOGUE)
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                ("messages", "input", "role", "content", "type", "id", "store", "conversation")
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(values, st.sampled_from([None, *CATALOGUE]))
+def test_any_value_is_judged(value: Any, policy: str | None) -> None:
+    """No JSON-like value makes it raise, with a policy or without."""
+    for violation in check(value, policy, disputed=True):
+        assert violation.message
+
+
+@for_every_api
+def test_mutated_requests_are_judged(api: str) -> None:
+    """Real requests with random damage are judged in order, each fault once, and never raise."""
+    silent = 0
+    for request in mutated(api, MUTATIONS):
+        found = check(request, api, disputed=True)
+        silent += not found
+        assert found == sorted(found, key=lambda one: (one.position, one.rule))
+        assert len(found) == len(set(found))
+    assert 0 < silent < MUTATIONS / 2  # the damage is seen, and is not seen everywhere
+
+
+DIGEST = """
+import hashlib, sys
+from convnorm import check
+from mutate import mutated
+for api in sys.argv[1:]:
+    found = repr([check(request, api, disputed=True) for request in mutated(api, 300)])
+    print(hashlib.sha256(found.encode()).hexdigest())
+"""
+
+
+def test_the_same_in_every_process() -> None:
+    """The order of hashes plays no part in what is found."""
+    support = os.path.dirname(os.path.abspath(sys.modules["mutate"].__file__ or ""))  # noqa: PTH100,PTH120
+    seen = {
+        subprocess.run(  # noqa: S603
+            [sys.executable, "-c", DIGEST, *CATALOGUE],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": support},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "77")
+    }
+    here = "".join(
+        hashlib.sha256(
+            repr([check(request, api, disputed=True) for request in mutated(api, 300)]).encode()
+        ).hexdigest()
+        + "\n"
+        for api in CATALOGUE
+    )
+    assert {here} == seen
+
+
+def test_only_a_wrong_policy_or_context_is_refused() -> None:
+    """What is no history is reported; what is no policy cannot be used."""
+    assert check(5) != []  # type: ignore[arg-type]  # that is the point
+    assert check({"input": [{"role": "user", "content": "x"}], "store": "yes"}) == []
+    with pytest.raises(PolicyError, match="labels"):
+        check([{"role": "user", "content": "x"}], context=Context(sources=("a", "b")))
+    with pytest.raises(PolicyError):
+        check([], "openai.chart")
+
+
+def test_what_has_rules_only_is_not_repaired() -> None:
+    """An API whose passes are not built says so, instead of sending what nobody looked at."""
+    with pytest.raises(DialectError, match="call check"):
+        normalize([{"role": "user", "content": "x"}], "anthropic.messages")
+
+
+def test_a_ledger_shows_what_the_server_would_see() -> None:
+    """A call that is pending on the server is found, though no list shows it."""
+    call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{}"}
+    state = {"responses": {"resp_1": {"input": [], "output": [call]}}}
+    body = {"previous_response_id": "resp_1", "input": [{"role": "user", "content": "and?"}]}
+    assert check(body) == []
+    found = check(body, context=Context(ledger=Ledger.from_state(state)))
+    assert ["resp-call-output-missing"] == [one.rule for one in found]
+    answered = [{"type": "function_call_output", "call_id": "c1", "output": "10 EUR"}]
+    assert (
+        check({**body, "input": answered}, context=Context(ledger=Ledger.from_state(state))) == []
+    )
+
+
+def test_a_ledger_is_plain_data() -> None:
+    """It goes to JSON and back, and a state in the wrong shape is refused in plain words."""
+    ledger = Ledger.from_state({"conversations": {"conv_1": {"items": [{"id": "msg_1"}]}}})
+    assert Ledger.from_state(json.loads(ledger.model_dump_json())) == ledger
+    wrong: tuple[Any, ...] = ([], {"responses": 5}, {"reponses": {}})
+    for state in wrong:
+        with pytest.raises(PolicyError):
+            Ledger.from_state(state)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [rule for api in DIALECTS for rule in CATALOGUE[api] if rule.repair is None],
+    ids=lambda rule: rule.id,
+)
+def test_what_nothing_may_repair_is_refused(rule: Rule) -> None:
+    """The example of a rule without a repair is never sent, however clean it looks."""
+    state, api = rule.setting.get("state"), rule.api
+    policy = Policy.for_target(
+        api, provider=rule.setting.get("provider"), model=rule.setting.get("model")
+    )
+    context = Context(ledger=None if state is None else Ledger.from_state(state))
+    with pytest.raises(ConvnormError):
+        normalize_request(dict(rule.example), policy, context=context)
