@@ -130,7 +130,7 @@ def test_failures(client: anthropic.Anthropic, strict_server: StrictServer) -> N
         "max_tokens": 16,
         "messages": [{"role": "user", "content": "?"}],
     }
-    with pytest.raises(anthropic.InternalServerError, match="overloaded_error"):
+    with pytest.raises(anthropic.APIStatusError, match="overloaded_error"):
         client.messages.create(**request)
     with pytest.raises(Exception, match=r"(?i)incomplete|closed|connection"):
         list(client.messages.create(**request, stream=True))
