@@ -1012,3 +1012,16 @@ def test_every_rule_is_shown_here() -> None:
     basic = {"resp-input-required", "resp-item-type", "resp-role-invalid", "id-unstored"}
     known = {rule.id for rule in CATALOGUE["openai.responses"]}
     assert known - shown - elsewhere <= basic | {"history-replayed", "resp-output-id-collides"}
+
+
+def test_a_local_shell_output_has_the_id_of_its_call() -> None:
+    """The older output type has no call id: its id is the call's, and no item's second."""
+    ids = {"id": "lsh_1", "call_id": "lsh_1"}
+    action = {"type": "exec", "command": ["ls"], "env": {}}
+    ran = {"type": "local_shell_call", **ids, "status": "completed", "action": action}
+    output = {"type": "local_shell_call_output", "id": "lsh_1", "output": "a b"}
+    assert [] == judged({"input": [user(), ran, output]})
+
+    named = [output | {"call_id": "lsh_1"}, {"type": "item_reference", "id": "lsh_1"}]
+    doubled = found(judged({"input": [user(), ran, *named]}))
+    assert ("resp-duplicate-item-id", "input[2].id") in doubled

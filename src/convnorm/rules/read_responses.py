@@ -300,10 +300,12 @@ def item_type(item: Mapping[str, Any]) -> str:
 
 def answered_id(output: Mapping[str, Any]) -> object:
     """The id of the call an output answers; a local shell output has it as its own id."""
-    call_id = output.get("call_id")
-    if call_id is None and output.get("type") == "local_shell_call_output":
-        return output.get("id")
-    return call_id
+    return output.get("id" if names_its_call(output) else "call_id")
+
+
+def names_its_call(item: Mapping[str, Any]) -> bool:
+    """Whether an item's id is that of the call it answers, as the older output type has it."""
+    return item.get("type") == "local_shell_call_output" and item.get("call_id") is None
 
 
 def stands_alone(output: Mapping[str, Any]) -> bool:

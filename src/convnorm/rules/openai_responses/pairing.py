@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from convnorm.rules.openai_responses.words import API, describe, is_disputed, link
-from convnorm.rules.read_responses import CALLS, ResponsesScan, item_type
+from convnorm.rules.read_responses import CALLS, ResponsesScan, item_type, names_its_call
 from convnorm.rules.responses_items import ID_LENGTH, TYPES
 from convnorm.rules.rule import AS_THE_RULE, Finding, Rule
 from convnorm.rules.scan import Call, Result, shown
@@ -91,6 +91,8 @@ def _empty_call_ids(scan: ResponsesScan) -> Iterator[Finding]:
 def _colliding_outputs(scan: ResponsesScan) -> Iterator[Finding]:
     for result in scan.pairs.results:
         own, call = result.raw.get("id"), result.call
+        if names_its_call(result.raw):
+            continue
         if isinstance(own, str) and call and call.position >= 0 and own == call.raw.get("id"):
             yield Finding(
                 result.position,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from convnorm.rules.openai_responses.words import API
-from convnorm.rules.read_responses import ResponsesScan, item_type
+from convnorm.rules.read_responses import ResponsesScan, item_type, names_its_call
 from convnorm.rules.responses_items import BY_ID, TYPES
 from convnorm.rules.rule import Finding, Rule
 from convnorm.rules.scan import shown
@@ -45,7 +45,7 @@ def _repeated_ids(scan: ResponsesScan) -> Iterator[Finding]:
     first: dict[str, int] = {}
     before = scan.server.chain_ids if scan.server else ()
     for at, item in enumerate(scan.views):
-        own = None if item is None else item.get("id")
+        own = None if item is None or names_its_call(item) else item.get("id")
         if not isinstance(own, str):
             continue
         if own in before:
