@@ -418,3 +418,16 @@ def test_healthy_exchanges_are_left_alone_beside_a_broken_one() -> None:
     history = [calls("a", "b"), result("a"), result("b"), calls("c"), user("x")]
 
     assert ["insert"] == [edit.what for edit in explain(history, CHAT).edits]
+
+
+def test_nameless_result_of_two_nameless_calls_is_blamed_on_the_missing_id() -> None:
+    """The call is closed because it has no id, not because its result is missing."""
+    history = [user("q"), call("call_0"), call(None), output(None, "3"), user("and?")]
+
+    report = explain(history, "openai.responses")
+    assert {"resp-required-field-missing", "resp-call-output-missing"} == {
+        edit.rule for edit in report.edits
+    }
+    assert ["resp-required-field-missing"] == [
+        edit.rule for edit in report.edits if edit.what == "insert" and "[2]" in edit.where
+    ]

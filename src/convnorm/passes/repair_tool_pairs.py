@@ -256,9 +256,10 @@ class _Repair:
 
     def _close(self, pair: Pair, call_id: str, behind: int) -> Iterator[Edit]:
         turn = self.turns[pair.place.turn]
-        # Where ids must be unique, a shared one is why it cannot be told whose a result is.
+        # Without an id of its own, nobody can tell whose a result is that may be there.
         shared = self.target.unique_call_ids == "history" and self.uses[pair.call.call_id or ""] > 1
-        rule = self.rules[Fault.REUSED_CALL_ID if shared else Fault.UNANSWERED]
+        unnamed = shared or not pair.call.call_id
+        rule = self.rules[_name_fault(pair.call.call_id) if unnamed else Fault.UNANSWERED]
         live = pair.call.call_id in self.call.context.live_calls
         if live and self.last_word <= self.found.batch_end[pair.batch]:
             raise NotReadyError(

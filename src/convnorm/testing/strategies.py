@@ -36,9 +36,29 @@ MUTATORS: Mapping[str, Mapping[str, Mutator]] = MappingProxyType(
 """By dialect and name, in the order they apply."""
 
 COPYING = frozenset(
-    {"same_call_in_batch", "reused_id_in_batch", "repeated_item", "same_id_different_item"}
+    {
+        "same_call_in_batch",
+        "reused_id_in_batch",
+        "repeated_item",
+        "same_id_different_item",
+        "source_differs",
+    }
 )
-"""Faults that can put a single item in twice, beside those that replay whole stretches."""
+"""Faults that can put a single item in twice, if only by chance, beside those that replay whole
+stretches."""
+PARTING = frozenset(
+    {
+        "missing_result",
+        "missing_results",
+        "pending_result",
+        "early_result",
+        "late_result",
+        "result_id_missing",
+        "result_id_empty",
+        "wrong_output_type",
+    }
+)
+"""Faults that part a call from its result: under a counter's id, an equal call may be its copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +109,9 @@ def broken(
     faults = mutators(dialect, provider=provider)
     draft, applied = _broken(pen, faults if fault is None else {fault: faults[fault]})
     elements = dressed(pen, draft.elements)
-    copied = bool(draft.copies) or not COPYING.isdisjoint(applied)
+    copied: bool | None = bool(draft.copies) or not COPYING.isdisjoint(applied)
+    if pen.counters and not PARTING.isdisjoint(applied):
+        copied = copied or None
     return Sample(draft.request(elements), draft.context(), applied, copied)
 
 
