@@ -278,16 +278,18 @@ def _conserve_results(
     unclaimed = list(answers)
     quotes = [words_in(said) for said in after.said if said.what not in old and said.role == "user"]
     answered = {result.call.what for result in answers if result.call}
-    # Those that answer a call come first: a second result must not take their place.
-    for result in sorted(before.results, key=lambda each: each.call is None):
+    # Those that answer a call come first, and of these whoever can answer the fewest: a second
+    # result must not take their place.
+    for result in sorted(before.results, key=lambda each: (each.call is None, len(each.could))):
         if result.invented:
             continue
-        candidates = answers if result.at in copies else unclaimed
-        found = next((each for each in candidates if _answers(each, result)), None)
+        copied = result.at in copies
+        candidates = answers if copied else unclaimed
+        found = next((each for each in candidates if _answers(each, result, copied=copied)), None)
         if found is not None:
-            if candidates is unclaimed:
+            if not copied:
                 unclaimed.remove(found)
-        elif result.call and result.at not in copies and not result.could & answered:
+        elif result.call and not copied and not result.could & answered:
             _fail(f"no longer answers its call: {result}", sample, report.request)
         elif any(result.texts) and not any(_quotes(quote, result) for quote in quotes):
             _fail(f"a real result is lost: {result}", sample, report.request)
@@ -298,11 +300,11 @@ def _quotes(quote: str, result: Returned) -> bool:
     return all(word in quote or dump(word)[1:-1] in quote for word in result.texts)
 
 
-def _answers(found: Returned, result: Returned) -> bool:
+def _answers(found: Returned, result: Returned, *, copied: bool) -> bool:
     if found.output != result.output:
         return False
-    if found.call is None:  # the server has the call
-        return result.call is None and found.id == result.id
+    if found.call is None:  # the server has the call; a copy may stand behind one by chance
+        return (copied or result.call is None) and found.id == result.id
     return found.call.what in result.could
 
 
