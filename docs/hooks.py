@@ -4,7 +4,9 @@ Nothing generated is committed, so nothing can be out of date.
 """
 
 import json
+from collections.abc import Mapping
 from inspect import cleandoc, formatannotation
+from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -124,7 +126,8 @@ def rule_section(rule: Rule) -> str:
         "sources": ", ".join(rule.sources),
     }
     rows = "\n".join(f"| {name} | {cell(value)} |" for name, value in facts.items())
-    example = json.dumps(rule.example, indent=2, ensure_ascii=False)
+    short, cuts = shortened(rule.example)
+    example = json.dumps(short, indent=2, ensure_ascii=False)
     needs = ", ".join(f"{key} {code(json.dumps(value))}" for key, value in rule.setting.items())
     breaks = f"A request that breaks it{f', with {needs}' if needs else ''}:"
     return f"""## {rule.id} {{ #{rule.id} }}
@@ -143,7 +146,31 @@ def rule_section(rule: Rule) -> str:
 
 ```json
 {example}
-```"""
+```
+
+{" ".join(cuts)}""".rstrip()
+
+
+LONGEST = 12
+"""A list of an example that has more elements than this is cut."""
+
+
+def shortened(value: Any, path: str = "") -> tuple[Any, list[str]]:
+    """An example that fits on a page, and a sentence for each list that was cut."""
+    if isinstance(value, Mapping):
+        found = {key: shortened(one, f"{path}.{key}") for key, one in value.items()}
+        return {key: one for key, (one, _) in found.items()}, [
+            cut for _, cuts in found.values() for cut in cuts
+        ]
+    if not isinstance(value, list):
+        return value, []
+    kept = value if len(value) <= LONGEST else [value[0], value[-1]]
+    parts = [shortened(one, f"{path}[{index}]") for index, one in enumerate(kept)]
+    cuts = [cut for _, inner in parts for cut in inner]
+    if kept is not value:
+        more = len(value) - len(kept)
+        cuts.append(f"Between these two, {code(path[1:])} has {more:,} more elements.")
+    return [one for one, _ in parts], cuts
 
 
 def repairer(name: str | None) -> str:

@@ -81,12 +81,12 @@ LANES = {
         Lane("core", (".[cli,testing]", "pytest-xdist", "mypy", "ruff", "mkdocs-material")),
         Lane("openai-2", (".[testing]", "openai>=2.54,<3"), {"openai": "2"}),
         Lane("openai-3", (".[testing]", "openai>=3.51,<4"), {"openai": "3"}),
-        Lane("anthropic", (".[testing]", "anthropic>=0.104,<1"), {"anthropic": "0"}),
+        Lane("anthropic", (".[testing]", "anthropic>=2.9,<3"), {"anthropic": "2"}),
         Lane("adapters", (".", *(f"./adapters/{name}" for name in ADAPTERS), "pytest")),
     )
 }
 
-ANTHROPIC = {"CONVNORM_LANE_ANTHROPIC": "0"}  # the major the lane is about
+ANTHROPIC = {"CONVNORM_LANE_ANTHROPIC": "2"}  # the major the lane is about
 
 # The steps of one group run two at a time; the core tests fill both cores by themselves.
 GROUPS = (

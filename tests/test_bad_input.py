@@ -241,7 +241,7 @@ def test_string_is_no_history() -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [[{"type": "image_url", "text": None}], [{"type": ["a"]}], [None], [5], {"a": 1}]
+    "content", [[{"type": "text", "text": None}], [{"type": ["a"]}], [None], [5], {"a": 1}]
 )
 def test_odd_outputs_are_quoted(content: Any) -> None:
     """Whatever JSON an orphan holds, it is quoted."""

@@ -1,6 +1,13 @@
 """The command line, as a user runs it."""
 
 import json
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -8,6 +15,7 @@ from typer.testing import CliRunner
 
 from builders import calls, result, user
 from convnorm.cli.app import app
+from convnorm.testing import StrictServer
 
 runner = CliRunner()
 
@@ -122,3 +130,76 @@ def test_rule_prints_what_is_known_of_it() -> None:
     wrong = runner.invoke(app, ["rule", "chat-tool-call-unanswered"])
     assert 2 == wrong.exit_code
     assert "chat-tool-calls-unanswered" in wrong.stderr
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The command in a process of its own, and the address that it prints."""
+    command = [sys.executable, "-m", "convnorm.cli", "strict-server", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603  # our own command
+        try:
+            assert process.stdout
+            yield process.stdout.readline().partition("base_url=")[2].strip(), process
+        finally:
+            process.kill()
+
+
+def post(url: str, body: object) -> tuple[int, str]:
+    request = urllib.request.Request(url, json.dumps(body).encode())  # noqa: S310  # loopback
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310  # loopback
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_strict_server_runs_until_it_is_told(how: signal.Signals, broken: Path) -> None:
+    """It prints where it listens and a line per request, and ends well."""
+    with running() as (url, process):
+        wrong = post(f"{url}/chat/completions", json.loads(broken.read_text()))
+        right = post(f"{url}/chat/completions", {"messages": [user("x")]})
+        process.send_signal(how)
+        assert process.stdout
+        lines = process.stdout.read().splitlines()
+        process.wait(30)
+
+    assert (400, 200, 0) == (wrong[0], right[0], process.returncode)
+    assert "Anthropic clients: base_url=http://127.0.0.1:" in lines[0]
+    assert "POST /v1/chat/completions 400 chat-tool-calls-unanswered: messages[0]" in lines[1]
+    assert "POST /v1/chat/completions 200" == lines[2]
+
+
+def test_strict_server_plays_a_script(tmp_path: Path) -> None:
+    """A JSON file says what the model says, and the options whose rules apply."""
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps(["one", {"failure": 429, "message": "slow down"}]))
+    with running(str(script), "--provider", "azure", "--model", "gpt-5.1") as (url, _):
+        found = [post(f"{url}/responses", {"input": "?"}) for _ in range(2)]
+
+    assert [(200, True), (429, True)] == [
+        (status, word in body) for (status, body), word in zip(found, ("one", "slow"), strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    "script, said",
+    [("{", "is no JSON"), ("[3]", "is no script"), ("3", "is no script"), ("[{}]", "no script")],
+)
+def test_strict_server_explains_a_bad_script(tmp_path: Path, script: str, said: str) -> None:
+    """It does not start, and exits with 2."""
+    file = tmp_path / "script.json"
+    file.write_text(script)
+
+    done = runner.invoke(app, ["strict-server", str(file)])
+    assert 2 == done.exit_code
+    assert said in done.stderr
+
+
+def test_strict_server_explains_a_bad_port(strict_server: StrictServer) -> None:
+    """A number that is no port, and a port that is taken."""
+    taken = strict_server.url.rpartition(":")[2]
+    for port in ("99999999", taken):
+        done = runner.invoke(app, ["strict-server", "--port", port])
+        assert 2 == done.exit_code
+        assert "port" in done.stderr

@@ -84,9 +84,10 @@ def check(
     """What the target would refuse, by position; empty when nothing is wrong that can be seen here.
 
     It reports whatever it is given and raises only for a policy or a context that cannot be used.
-    Without a policy, what could be of several dialects is judged as `openai.chat`. With a ledger in
-    the context it judges what the server would see: what it holds, and then the input. `disputed`
-    adds rules that sources disagree about, and advisory ones.
+    Without a policy, what could be of several dialects is judged as `openai.chat`; where the policy
+    names no model, the rules are those for the model that the body names. With a ledger in the
+    context it judges what the server would see: what it holds, and then the input. `disputed` adds
+    rules that sources disagree about, and advisory ones.
     """
     target, history, request, facts = for_judging(given, policy, context)
     if target.name == "openai.responses" and isinstance(history, str) and history:

@@ -23,7 +23,7 @@ from convnorm.ir import History
 from convnorm.passes import ORDER, run_pass
 from convnorm.policy import Policy
 from convnorm.rules import KEYS, RULES, judge
-from convnorm.targets import Target
+from convnorm.targets import Target, find_target
 from convnorm.wire import LIST, fields
 
 logger = logging.getLogger("convnorm")
@@ -82,7 +82,7 @@ def take_apart(given: object, policy: Policy | str | None, context: Context | No
         raise DialectError("a history is a list of messages or a request body, not a string")
     request = None if isinstance(given, LIST) else fields(given)
     policy = _policy(policy) or _named(_detect(given, request))
-    target = policy.resolved
+    target = _target(policy, request)
     if target.dialect not in DIALECTS:
         raise DialectError(f"{target.name} can be checked, not repaired yet: call check")
     dialect = DIALECTS[target.dialect]
@@ -113,7 +113,7 @@ def for_judging(
             policy = _named(_detect(given, request))
         except DialectError:
             policy = _named("openai.chat")
-    target = policy.resolved
+    target = _target(policy, request)
     history = given if request is None else request.get(KEYS[target.name])
     if request is not None:
         said = {key: request[key] for key in FACTS if key in request}
@@ -135,6 +135,14 @@ def _policy(policy: Policy | str | None) -> Policy | None:
     if not isinstance(policy, Policy | None):
         raise PolicyError(f"a policy is a Policy or a target's name, not {type(policy).__name__}")
     return policy
+
+
+def _target(policy: Policy, request: Mapping[str, Any] | None) -> Target:
+    """The policy's target; where the policy names no model, for the one that the body names."""
+    named = None if request is None or policy.model is not None else request.get("model")
+    if not isinstance(named, str) or not named:
+        return policy.resolved
+    return find_target(policy.target, provider=policy.provider, model=named, dialect=policy.dialect)
 
 
 def _one_label_each(context: Context, elements: Sequence[object]) -> None:

@@ -26,12 +26,15 @@ from convnorm.rules.anthropic_messages.common import (
     user,
 )
 from convnorm.rules.anthropic_messages.image_size import image_size
-from convnorm.rules.anthropic_messages.schema import BLOCKS, INSIDE, STRING
+from convnorm.rules.anthropic_messages.schema import BLOCKS, INSIDE
 from convnorm.targets import find_target
+from samples import sample
 
 CASES = Path(__file__).parent.parent / "cases" / "anthropic_messages"
 KNOWN = {rule.id: rule for rule in RULES}
 ALL_BLOCKS = {**BLOCKS, **INSIDE}
+
+IMAGE = {"type": "base64", "media_type": "image/png"}
 
 Found = list[tuple[str, str]]
 
@@ -329,6 +332,34 @@ SHAPES: dict[str, tuple[list[Any], Found]] = {
         ],
         [("malformed", "messages[0].content[0].source.media_type")],
     ),
+    "data that is neither a text nor a file": (
+        [user({"type": "image", "source": IMAGE | {"data": {"x": 1}}})],
+        [("malformed", "messages[0].content[0].source.data")],
+    ),
+    "values inside of values": (
+        [
+            ASK,
+            assistant(
+                SEARCH,
+                searched() | {"content": [{"type": "web_search_result", "title": 5}]},
+                text("so", citations=[{"type": "char_location"}, "x"]),
+            ),
+            GO,
+        ],
+        [
+            ("malformed", "messages[1].content[1].content[0].encrypted_content"),
+            ("malformed", "messages[1].content[1].content[0].title"),
+            ("malformed", "messages[1].content[1].content[0].url"),
+            *(
+                ("malformed", f"messages[1].content[2].citations[0].{key}")
+                for key in (
+                    *("cited_text", "document_index", "document_title"),
+                    *("end_char_index", "start_char_index"),
+                )
+            ),
+            ("malformed", "messages[1].content[2].citations[1]"),
+        ],
+    ),
     "a call inside a result": (
         [ASK, assistant(CALL), user(RESULT | {"content": [call("b")]})],
         [("malformed", "messages[2].content[0].content[0].type")],
@@ -503,7 +534,8 @@ def test_prefill_by_model(model: str | None, taken: bool) -> None:
     if model is not None:
         assert found(ASK, assistant("It is"), model="x") == []
         body = {"model": model, "messages": [ASK, assistant("It is")]}
-        assert paths(judged(body, model="claude-3-haiku")) == expected
+        assert paths(judged(body)) == expected
+        assert judged(body, model="claude-3-haiku") == []  # who names a model knows it
 
 
 @pytest.mark.parametrize(
@@ -814,13 +846,13 @@ ELSEWHERE = {
         (2, ELSEWHERE, True, True),
         (3, ELSEWHERE, False, False),
         (3, {"cache_control": MARK}, True, True),
-        (4, {"cache_control": MARK}, True, False),
+        (4, {"cache_control": MARK}, False, False),
     ],
 )
 def test_cache_markers_are_counted(
     count: int, body: dict[str, Any], taken: bool, sure: bool
 ) -> None:
-    """Four markers in tools, system and messages together, those inside of results included."""
+    """Four in tools, system, messages and the request together, those inside of results, too."""
     inside = text("a", cache_control=MARK)
     results = [RESULT | {"content": [inside, *[text("b", cache_control=MARK)] * (count - 1)]}]
     messages = [ASK, assistant(CALL), user(*results)]
@@ -829,6 +861,15 @@ def test_cache_markers_are_counted(
     assert (rule in dict(found(*messages, **body, disputed=True))) is not sure
     whole = {"messages": messages, "thinking": {"type": "disabled"}, **body}
     assert judged(whole, provider="deepseek") == []
+
+
+def test_the_marker_of_the_request_goes_to_the_last_block() -> None:
+    """Where that has one already, nobody knows whether it counts once more."""
+    marked = [text("a", cache_control=MARK)] * 4
+    rule = [("cache-control-too-many", "cache_control")]
+    assert found(user(*marked), cache_control=MARK) == []
+    assert found(user(*marked), cache_control=MARK, disputed=True) == rule
+    assert found(user(*marked, text("b")), cache_control=MARK) == rule
 
 
 def test_markers_on_nothing() -> None:
@@ -916,7 +957,7 @@ def test_many_images_are_small() -> None:
 
 def test_a_bare_list_says_nothing_of_the_request() -> None:
     """Rules about tools and thinking are silent where only a list was given."""
-    advice = {"type": "advisor_tool_result", "tool_use_id": "srvtoolu_1", "content": {}}
+    advice = full("advisor_tool_result", optional=False) | {"tool_use_id": "srvtoolu_1"}
     messages = [ASK, assistant(SEARCH, advice, text("b")), GO, assistant(CALL), user(RESULT)]
     for provider in ("anthropic", "deepseek"):
         target = find_target(API, provider=provider)
@@ -928,29 +969,11 @@ def test_a_bare_list_says_nothing_of_the_request() -> None:
 
 # Histories that are right by construction.
 
-VALUES: Mapping[str, Any] = {
-    "string": "x",
-    "boolean": False,
-    "object": {},
-    "list": [],
-    "string or list": "x",
-    "object or list": {},
-    "value": "x",
-    "judged elsewhere": "x",
-}
-SPECIAL = {
-    "source": {"type": "url", "url": "https://example.org/a"},
-    "cache_control": MARK,
-    "input": {},
-}
-
 
 def full(kind: str, *, optional: bool) -> dict[str, Any]:
     """A block of this type with all keys it can have, or all it must have."""
-    shape = ALL_BLOCKS[kind]
-    wanted = {**shape.required, **(shape.optional if optional else {})}
-    special = {key: value for key, value in SPECIAL.items() if wanted.get(key) != STRING}
-    return {"type": kind} | {key: special.get(key, VALUES[name]) for key, name in wanted.items()}
+    made: dict[str, Any] = {"type": kind, **sample(ALL_BLOCKS[kind], optional=optional)}
+    return made | ({"input": {}} if "input" in made else {})
 
 
 ANSWERED = {"tool_use", "server_tool_use", "mcp_tool_use"}

@@ -75,7 +75,11 @@ def answered(kind: str, given: object) -> list[dict[str, Any]]:
     whole: dict[str, dict[str, Any]] = {
         "shell": {"action": {"commands": ["ls"]}},
         "apply_patch": {"operation": {"type": "delete_file", "path": "a"}, "status": "completed"},
-        "local_shell": {"id": "lsh_1", "action": {"type": "exec"}, "status": "completed"},
+        "local_shell": {
+            "id": "lsh_1",
+            "action": {"type": "exec", "command": ["ls"], "env": {}},
+            "status": "completed",
+        },
         "computer": {"id": "cu_1", "pending_safety_checks": [], "status": "completed"},
         "custom_tool": {"name": "f", "input": "x"},
         "function": {"name": "f", "arguments": "{}"},
@@ -92,7 +96,9 @@ def text(kind: str = "output_text", **more: object) -> dict[str, Any]:
 
 def hosted(kind: str, **more: object) -> dict[str, Any]:
     """A hosted item with all that its type asks for, save the id."""
-    return {"type": kind} | dict.fromkeys(ITEMS[kind].asked, "x") | more
+    known: dict[str, Any] = {"action": {"type": "search"}, "status": "completed"}
+    known |= {key: [] for key in ("pending_safety_checks", "queries", "tools")}
+    return {"type": kind} | {key: known.get(key, "x") for key in ITEMS[kind].asked} | more
 
 
 def approval(asked: str = "mcpr_1") -> dict[str, Any]:
@@ -425,6 +431,49 @@ ALONE: dict[str, tuple[dict[str, Any], Found]] = {
         {"input": [{"type": "image_generation_call", "id": "ig_1"}]},
         [],
     ),
+    "values have their types": (
+        {
+            "input": [
+                user([text("input_text", text=5), {"type": "input_image", "image_url": {}}]),
+                said([text(annotations="a"), {"type": "refusal"}], status=[]),
+                thought(summary=[{"type": "summary_text"}, "x"]),
+                call(name=7),
+                output(given=[text("input_text", text=[])]),
+                approval() | {"approve": "yes"},
+            ],
+            "conversation": "conv_1",
+        },
+        [
+            ("resp-malformed", "input[0].content[0].text"),
+            ("resp-malformed", "input[0].content[1].image_url"),
+            ("resp-malformed", "input[1].status"),
+            ("resp-malformed", "input[1].content[0].annotations"),
+            ("resp-malformed", "input[1].content[1].refusal"),
+            ("resp-malformed", "input[2].summary[0].text"),
+            ("resp-malformed", "input[2].summary[1]"),
+            ("resp-malformed", "input[3].name"),
+            ("resp-malformed", "input[4].output[0].text"),
+            ("resp-malformed", "input[5].approve"),
+        ],
+    ),
+    "values inside of values have theirs": (
+        {
+            "input": [
+                *answered("shell", [{"stdout": "", "stderr": "", "outcome": {"type": "exit"}}]),
+                hosted("web_search_call", id="ws_1", action={"type": "open_page", "url": 1}),
+                hosted("file_search_call", id="fs_1", queries=[1]),
+            ]
+        },
+        [
+            ("resp-malformed", "input[1].output[0].outcome.exit_code"),
+            ("resp-malformed", "input[2].action.url"),
+            ("resp-malformed", "input[3].queries[0]"),
+        ],
+    ),
+    "an input is a text or a list": (
+        {"conversation": "conv_1", "input": {"role": "user", "content": "hi"}},
+        [("resp-input-required", "input")],
+    ),
     "a trigger may be last": ({"input": [user(), {"type": "compaction_trigger"}]}, []),
     "a trigger is last": (
         {"input": [{"type": "compaction_trigger"}, user()]},
@@ -505,6 +554,26 @@ DISPUTED: dict[str, tuple[dict[str, Any], Found]] = {
         [
             ("resp-required-field-missing", "input[0].action"),
             ("resp-required-field-missing", "input[0].status"),
+        ],
+    ),
+    "a word that may be new, and null for what could be left out": (
+        {
+            "input": [
+                call(status="paused") | {"async": None},
+                output(given=[{"type": "input_image", "detail": "huge", "file_id": None}]),
+            ]
+        },
+        [
+            ("resp-malformed", "input[0].async"),
+            ("resp-malformed", "input[0].status"),
+            ("resp-malformed", "input[1].output[0].detail"),
+        ],
+    ),
+    "what has to be there, if only as null": (
+        {"input": [hosted("code_interpreter_call", id="ci_1")]},
+        [
+            ("resp-required-field-missing", "input[0].code"),
+            ("resp-required-field-missing", "input[0].outputs"),
         ],
     ),
     "reasoning with nothing in it": (

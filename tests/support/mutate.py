@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from convnorm import check
+from convnorm.wire import fields
+
 CASES = Path(__file__).parent.parent / "cases"
 JUNK: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1.5, "", " ", "x", "y" * 70, [], {}, [None], [[]], {"type": None}),
@@ -25,13 +28,37 @@ def requests(dialect: str) -> list[Any]:
     return [request for request in found if len(json.dumps(request)) < 100_000]
 
 
+def accepted(dialect: str) -> list[Any]:
+    """The requests of the cases, and the answers they call right, in which `check` sees nothing."""
+    cases = [
+        json.loads(file.read_text(encoding="utf-8"))
+        for file in sorted((CASES / dialect.replace(".", "_")).glob("*.json"))
+    ]
+    found = [case.get(key) for case in cases for key in ("request", "one_acceptable_answer")]
+    return [
+        request
+        for request in found
+        if isinstance(request, dict) and not check(request, dialect, disputed=True)
+    ]
+
+
+def plain(value: Any) -> Any:
+    """A request as it would be sent: JSON, whatever its elements are."""
+    return json.loads(json.dumps(value, default=lambda one: dict(fields(one) or {})))
+
+
 def mutated(dialect: str, count: int) -> Iterator[Any]:
     """`count` requests, each with one to four mutations; the same ones in every process."""
-    chance = random.Random(dialect)  # noqa: S311  # nobody's secret
-    originals = [json.dumps(request) for request in requests(dialect)]
+    return damaged(dialect, requests(dialect), count)
+
+
+def damaged(seed: str, originals: list[Any], count: int, most: int = 4) -> Iterator[Any]:
+    """`count` of these requests, each with one to `most` mutations; the same ones every time."""
+    chance = random.Random(seed)  # noqa: S311  # nobody's secret
+    texts = [json.dumps(request) for request in originals]
     for _ in range(count):
-        request = json.loads(chance.choice(originals))
-        for _ in range(chance.randint(1, 4)):
+        request = json.loads(chance.choice(texts))
+        for _ in range(chance.randint(1, most)):
             _mutate(request, chance)
         yield request
 

@@ -1,9 +1,14 @@
-"""Whether the types of an SDK take a request."""
+"""What the types of an SDK say, and whether they take a value."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+import functools
+import operator
+import types
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Literal, NotRequired, Required
 
 from pydantic import TypeAdapter, ValidationError
+from typing_extensions import get_type_hints, is_typeddict
 
 
 def refusals(adapter: TypeAdapter[Any], value: object) -> list[str]:
@@ -22,3 +27,72 @@ def _consume(value: object) -> None:
     elif isinstance(value, Iterable) and not isinstance(value, str | bytes):
         for one in value:
             _consume(one)
+
+
+def members(given: Any) -> Iterator[Any]:
+    """The typed dicts of a union."""
+    if is_typeddict(given):
+        yield given
+    elif typing.get_origin(given) in (typing.Union, types.UnionType, Annotated):
+        for one in typing.get_args(given):
+            yield from members(one)
+
+
+def union(kinds: Iterable[Any]) -> Any:
+    """The union of these types."""
+    return functools.reduce(operator.or_, kinds)
+
+
+def by_type(given: Any) -> dict[str, list[Any]]:
+    """The typed dicts of a union by what their `type` can be."""
+    found: dict[str, list[Any]] = {}
+    for one in members(given):
+        for name in _words(hints(one)["type"]):
+            found.setdefault(name, []).append(one)
+    return found
+
+
+def hints(kind: Any) -> dict[str, Any]:
+    """The keys of a typed dict, with what stands under them."""
+    return {key: _bare(hint) for key, hint in get_type_hints(kind, include_extras=True).items()}
+
+
+def required(kind: Any) -> set[str]:
+    """The keys that a typed dict must have; its own list is wrong under postponed annotations."""
+    found = get_type_hints(kind, include_extras=True)
+    return {key for key, hint in found.items() if _is_required(hint, total=kind.__total__)}
+
+
+def sample(hint: Any) -> Any:
+    """A value of a type, with every key it can have; where there is a choice, the first one."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if is_typeddict(hint):
+        return {key: sample(one) for key, one in hints(hint).items()}
+    if origin is Literal:
+        return arguments[0]
+    if origin in (typing.Union, types.UnionType, Annotated):
+        return sample(arguments[0])
+    if origin is dict:
+        return {"x": sample(arguments[1])}
+    if origin is not None:
+        return [sample(arguments[0])]
+    return {str: "x", int: 1, float: 1.5, bool: True}.get(hint, {})
+
+
+def _words(hint: Any) -> list[str]:
+    if typing.get_origin(hint) is Literal:
+        return list(typing.get_args(hint))
+    return [word for one in typing.get_args(hint) for word in _words(one)]
+
+
+def _bare(hint: Any) -> Any:
+    while typing.get_origin(hint) in (Required, NotRequired, Annotated):
+        hint = typing.get_args(hint)[0]
+    return hint
+
+
+def _is_required(hint: Any, *, total: bool) -> bool:
+    while typing.get_origin(hint) is Annotated:
+        hint = typing.get_args(hint)[0]
+    origin = typing.get_origin(hint)
+    return origin is Required or (total and origin is not NotRequired)

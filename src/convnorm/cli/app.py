@@ -1,8 +1,10 @@
 """The commands. Each reads one JSON file: a request body, or a bare list of messages."""
 
 import json
+import signal
 import sys
 from pathlib import Path
+from threading import Event
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -10,9 +12,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from convnorm import ConvnormError, Policy, check, explain
-from convnorm.cli.show import describe_rule, show_edits, show_violations
+from convnorm.cli.show import answered, describe_rule, show_edits, show_violations
 from convnorm.options import nearest
 from convnorm.rules import RULES
+from convnorm.testing import StrictServer
 
 app = typer.Typer(
     help="Repair conversation histories so that the next model call is accepted.",
@@ -27,6 +30,10 @@ Target = Annotated[
     str | None, typer.Option("--policy", "-p", help="A target's name, or a policy file.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+IN_ORDER = "The strict server has nothing against this request."
+"""What the model says when there is no script."""
 
 
 @app.command("check")
@@ -89,6 +96,41 @@ def show_rule(
     if name not in RULES:
         _stop(f"there is no rule {name!r}; {nearest(name, RULES)}")
     describe_rule(out, RULES[name])
+
+
+@app.command("strict-server")
+def strict_server(
+    script: Annotated[
+        Path | None, typer.Argument(help="A JSON file with the model's replies. - is stdin.")
+    ] = None,
+    provider: Annotated[str | None, typer.Option(help="Whose rules apply.")] = None,
+    model: Annotated[str | None, typer.Option(help="The model whose rules apply.")] = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Where to listen; 0 is any free port.")
+    ] = 0,
+) -> None:
+    """Run a server on loopback that refuses what the provider would refuse, until Ctrl-C."""
+    replies: Any = (lambda _: IN_ORDER) if script is None else _read(script)
+    try:
+        server = StrictServer(
+            replies,
+            provider=provider,
+            model=model,
+            port=port,
+            on_answer=lambda request: typer.echo(answered(request)),
+        )
+        server.start()
+    except (ConvnormError, TypeError) as error:
+        _stop(f"{script} is no script: {error}" if script else error)
+    except OSError as error:
+        _stop(f"port {port} cannot be used: {error}")
+    end = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: end.set())
+    with server:
+        typer.echo(f"OpenAI clients:    base_url={server.base_url}")
+        typer.echo(f"Anthropic clients: base_url={server.url}")
+        end.wait()
 
 
 def _read(file: Path) -> Any:

@@ -8,6 +8,7 @@ from rich.markup import escape
 
 from convnorm import Report, Violation
 from convnorm.rules import Rule
+from convnorm.testing.strict_server import Request
 
 
 def show_violations(console: Console, violations: Sequence[Violation]) -> None:
@@ -61,3 +62,12 @@ def describe_rule(console: Console, rule: Rule) -> None:
             console.print(f"[dim]{name:16}[/]{escape(value)}", highlight=False)
     console.print("[dim]a request that breaks it:[/]")
     console.print(json.dumps(rule.example, indent=2, ensure_ascii=False), markup=False)
+
+
+def answered(request: Request) -> str:
+    """One line for a request that the strict server got."""
+    status = "cut" if request.status is None else request.status
+    line = f"{request.method} {request.path} {status}"
+    for first in request.violations[:1]:
+        line += f" {first.rule}: {first.path}: {first.message}"
+    return line

@@ -119,7 +119,7 @@ def read_anthropic(
 ) -> AnthropicScan:
     """Scan a list of messages: the blocks by type, and the turns as the server will see them."""
     named = other.get("model")
-    model = named if isinstance(named, str) and named else target.model
+    model = target.model or (named if isinstance(named, str) and named else None)
     profile = target.anthropic if model == target.model else profile_of(target.provider, model)
     scan = AnthropicScan("messages", target, context, other, profile=profile, model=model)
     open_turn: Turn | None = None

@@ -6,6 +6,17 @@ from typing import Any
 
 from convnorm.context import Context
 from convnorm.rules.scan import Scan
+from convnorm.rules.schema import (
+    OBJECT,
+    STRING,
+    Flaw,
+    Nullable,
+    OneOf,
+    Shape,
+    Wanted,
+    flaws,
+    words,
+)
 from convnorm.targets import Target
 from convnorm.wire import LIST, fields
 
@@ -21,6 +32,31 @@ PARTS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("system", "developer", "tool", "function"), TEXT),
 }
 """By role: the content parts that its type has."""
+_BREAKPOINT = Shape({"mode": words("explicit")}, {"ttl": words("30m", "12h")})
+_CACHED: Mapping[str, Wanted] = {"prompt_cache_breakpoint": _BREAKPOINT}
+PART_SHAPES: Mapping[str, Shape] = {
+    "text": Shape({"text": STRING}, _CACHED),
+    "refusal": Shape({"refusal": STRING}),
+    "image_url": Shape(
+        {"image_url": Shape({"url": STRING}, {"detail": words("auto", "low", "high", "original")})},
+        _CACHED,
+    ),
+    "input_audio": Shape(
+        {"input_audio": Shape({"data": STRING, "format": words("wav", "mp3")})}, _CACHED
+    ),
+    "file": Shape(
+        {"file": Shape({}, {"file_data": STRING, "file_id": STRING, "filename": STRING})}, _CACHED
+    ),
+}
+"""By type: what a content part holds."""
+VALUES: Mapping[str, Wanted] = {
+    "audio": Nullable(Shape({"id": STRING})),
+    "function_call": Nullable(OBJECT),
+    "refusal": Nullable(STRING),
+}
+"""What an assistant message may have beside its content; its calls are read one by one."""
+CALL = OneOf({"function": Shape({"function": OBJECT}), "custom": Shape({"custom": OBJECT})})
+CUSTOM = Shape({"name": STRING, "input": STRING})
 
 
 def read_chat(
@@ -47,6 +83,8 @@ def read_chat(
                 _read_parts(scan, at, role, content)
         if message.get("name") is not None:
             scan.named.append(at)
+        elif "name" in message and role != "tool":
+            scan.note(at, [Flaw(".name", "the name of the message is null", unsure=True)])
         if calls is not None:
             scan.with_calls.append(at)
         if role == "tool":
@@ -61,11 +99,17 @@ def read_chat(
                     if keys is not None:
                         pairs.add_call(at, index, keys.get("id"), "tool", keys)
                         _read_call(scan, at, index, keys)
+            for key, wanted in VALUES.items():
+                if key in message:
+                    scan.note(at, flaws(wanted, message[key], f".{key}"))
             _read_function(scan, at, ".function_call", fields(message.get("function_call")))
         elif not isinstance(role, str) or role not in ROLES:
             scan.odd_roles.append(at)
         elif role == "function":
             scan.functions.append(at)
+            if isinstance(content, LIST) or "content" not in message:
+                why = "the content of a function message is no text, and not null"
+                scan.note(at, [Flaw(".content", why, unsure=True)])
         elif role != "user":
             scan.instructing.append(at)
     pairs.adopt()
@@ -82,17 +126,24 @@ def _read_parts(scan: Scan, at: int, role: object, content: Sequence[object]) ->
         kind = None if keys is None else keys.get("type")
         if not isinstance(kind, str) or kind not in allowed:
             scan.odd_parts.append((at, index, keys))
+        else:
+            scan.note(at, flaws(PART_SHAPES[kind], keys, f".content[{index}]"))
 
 
 def _read_call(scan: Scan, at: int, index: int, call: Mapping[str, Any]) -> None:
     """Note what a tool call lacks."""
+    where = f".tool_calls[{index}]"
+    function, custom = fields(call.get("function")), fields(call.get("custom"))
     if call.get("type") is None:
-        scan.no_kind.append((at, f".tool_calls[{index}]"))
-    body = fields(call.get("function"))
-    if body is not None:
-        _read_function(scan, at, f".tool_calls[{index}].function", body)
-    elif fields(call.get("custom")) is None:
-        scan.no_body.append((at, f".tool_calls[{index}]"))
+        scan.no_kind.append((at, where))
+    elif function is not None or custom is not None:
+        scan.note(at, flaws(CALL, call, where))
+    if function is not None:
+        _read_function(scan, at, f"{where}.function", function)
+    elif custom is not None:
+        scan.note(at, flaws(CUSTOM, custom, f"{where}.custom"))
+    else:
+        scan.no_body.append((at, where))
 
 
 def _read_function(scan: Scan, at: int, where: str, body: Mapping[str, Any] | None) -> None:

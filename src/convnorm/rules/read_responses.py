@@ -12,13 +12,14 @@ from convnorm.rules.responses_items import (
     ID,
     ITEMS,
     OUTPUT_PARTS,
-    PART_KEYS,
     PARTS,
     PHASES,
     TEXT_LENGTH,
 )
 from convnorm.rules.responses_server import Server
+from convnorm.rules.responses_values import FUNCTION_PART_SHAPES, PART_SHAPES, VALUES
 from convnorm.rules.scan import Call, Pairs, Scan
+from convnorm.rules.schema import Shape, flaws, left_out_or
 from convnorm.targets import Target
 from convnorm.wire import LIST, fields
 
@@ -43,6 +44,7 @@ OUTPUTS = {
 TEXT_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 """Outputs that say something, if only an empty text."""
 NO_KEYS: frozenset[str] = frozenset()
+NOTHING: Mapping[str, Any] = {}
 
 
 @dataclass(slots=True, eq=False)
@@ -199,6 +201,11 @@ def _read_keys(scan: ResponsesScan, at: int, kind: str, item: Mapping[str, Any])
         scan.odd_keys.append(at)
     scan.lacking += [(at, key) for key in spec.needs if item.get(key) is None]
     scan.asked += [(at, key) for key in spec.asked if item.get(key) is None]
+    scan.asked += [(at, key) for key in spec.shown if key not in item]
+    for key, wanted in VALUES.get(kind, NOTHING).items():
+        value = item.get(key)
+        if value is not None or (key in item and key not in spec.needs and key not in spec.asked):
+            scan.note(at, left_out_or(wanted, value, f".{key}"))
     own = item.get("id")
     if own is not None and spec.named and not _fits(own, spec.prefix):
         scan.odd_ids.append(at)
@@ -250,14 +257,15 @@ def _read_message(scan: ResponsesScan, at: int, item: Mapping[str, Any]) -> None
             if keys is None or not isinstance(kind, str) or kind not in parts:
                 scan.odd_content_parts.append((at, index, keys))
             else:
-                _read_part(scan, at, f".content[{index}]", kind, keys)
+                _read_part(scan, at, f".content[{index}]", PART_SHAPES[kind], keys)
 
 
 def _read_part(
-    scan: ResponsesScan, at: int, where: str, kind: str, part: Mapping[str, Any]
+    scan: ResponsesScan, at: int, where: str, shape: Shape, part: Mapping[str, Any]
 ) -> None:
-    if not PART_KEYS[kind].issuperset(part):
+    if not shape.keys.issuperset(part):
         scan.odd_part_keys.append((at, where, part))
+    scan.note(at, flaws(shape, part, where))
     for key, limit in PART_LIMITS:
         text = part.get(key)
         if isinstance(text, str) and len(text) > limit:
@@ -272,13 +280,14 @@ def _read_output(scan: ResponsesScan, at: int, kind: str, item: Mapping[str, Any
             scan.no_output.append(at)
         return
     if kind in TEXT_OUTPUTS and isinstance(output, LIST):
+        shapes = FUNCTION_PART_SHAPES if kind == "function_call_output" else PART_SHAPES
         for index, part in enumerate(output):
             keys = part if type(part) is dict else fields(part)
             name = None if keys is None else keys.get("type")
             if keys is None or not isinstance(name, str) or name not in OUTPUT_PARTS:
                 scan.odd_outputs.append((at, f".output[{index}]", part))
             else:
-                _read_part(scan, at, f".output[{index}]", name, keys)
+                _read_part(scan, at, f".output[{index}]", shapes[name], keys)
         return
     if kind == "computer_call_output":
         right = fields(output) is not None

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from convnorm.rules.responses_values import PART_SHAPES
+
 TYPES: Final = "openai 3.51.0 types"
 """How rules name these types as their source."""
 
@@ -24,6 +26,8 @@ class ItemType:
     """What it must have, beside what other rules ask for: content, output, call_id, summary."""
     asked: tuple[str, ...] = ()
     """What only the types ask for: nobody saw the API refuse an item that lacks it."""
+    shown: tuple[str, ...] = ()
+    """The same for what may be null, and only has to be there."""
     prefix: str = ""
     """How its id begins; empty where that is not known."""
     named: bool = True
@@ -31,12 +35,18 @@ class ItemType:
 
 
 def _item(
-    may: str = "", *, needs: str = "", asked: str = "", prefix: str = "", named: bool = True
+    may: str = "",
+    *,
+    needs: str = "",
+    asked: str = "",
+    shown: str = "",
+    prefix: str = "",
+    named: bool = True,
 ) -> ItemType:
     """A type from lists of words; every item may have a type and an id."""
-    must, wanted = needs.split(), asked.split()
-    keys = frozenset({"type", "id", *must, *wanted, *may.split()})
-    return ItemType(keys, tuple(must), tuple(wanted), prefix, named)
+    must, wanted, there = (tuple(words.split()) for words in (needs, asked, shown))
+    keys = frozenset({"type", "id", *must, *wanted, *there, *may.split()})
+    return ItemType(keys, must, wanted, there, prefix, named)
 
 
 ITEMS: Mapping[str, ItemType] = {
@@ -46,7 +56,9 @@ ITEMS: Mapping[str, ItemType] = {
         "call_id async caller namespace status", needs="name arguments", prefix="fc"
     ),
     "function_call_output": _item("call_id output caller name namespace status", prefix="fco"),
-    "custom_tool_call": _item("call_id async caller namespace", needs="name input", prefix="ctc"),
+    "custom_tool_call": _item(
+        "call_id async caller namespace status", needs="name input", prefix="ctc"
+    ),
     "custom_tool_call_output": _item("call_id output caller", prefix="ctco"),
     "shell_call": _item("call_id caller environment status", needs="action", prefix="sh"),
     "shell_call_output": _item(
@@ -65,8 +77,8 @@ ITEMS: Mapping[str, ItemType] = {
     ),
     "web_search_call": _item(asked="action status", prefix="ws"),
     "file_search_call": _item("results", asked="queries status", prefix="fs"),
-    # `code` and `outputs` may be null, so that nothing is known to be missing.
-    "code_interpreter_call": _item("code outputs", asked="container_id status", prefix="ci"),
+    "code_interpreter_call": _item(asked="container_id status", shown="code outputs", prefix="ci"),
+    # It may be sent by its id alone: clients do, to have the image edited.
     "image_generation_call": _item(
         "result status action background error output_format quality revised_prompt size svg_usage",
         prefix="ig",
@@ -96,9 +108,10 @@ SURE_PREFIXES = frozenset({"message", "reasoning", "function_call"})
 
 DISPUTED_KEYS: Mapping[str, frozenset[str]] = {
     "function_call": frozenset({"namespace"}),
+    "custom_tool_call": frozenset({"status"}),
     "image_generation_call": frozenset({"action"}),
 }
-"""Keys that the types have and that users saw refused."""
+"""Keys that the types have and that users saw refused; and one that only openai/codex sends."""
 
 HOSTED = frozenset(
     {
@@ -126,16 +139,7 @@ PARTS: Mapping[str, frozenset[str]] = {
 OUTPUT_PARTS = _INPUT
 """The parts of a function or custom output."""
 
-_BREAKPOINT = "prompt_cache_breakpoint"
-PART_KEYS: Mapping[str, frozenset[str]] = {
-    "input_text": frozenset({"type", "text", _BREAKPOINT}),
-    "input_image": frozenset({"type", "detail", "file_id", "image_url", _BREAKPOINT}),
-    "input_file": frozenset(
-        {"type", "detail", "file_data", "file_id", "file_url", "filename", _BREAKPOINT}
-    ),
-    "output_text": frozenset({"type", "text", "annotations", "logprobs"}),
-    "refusal": frozenset({"type", "refusal"}),
-}
+PART_KEYS: Mapping[str, frozenset[str]] = {kind: shape.keys for kind, shape in PART_SHAPES.items()}
 """What each part may have."""
 
 PHASES = frozenset({"commentary", "final_answer"})

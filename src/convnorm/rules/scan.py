@@ -4,7 +4,7 @@ The walk looks at keys, types and ids and never into texts. It sorts the few pla
 object to into short lists, so that a rule costs nothing on what is sound.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -192,7 +192,14 @@ class Scan:
     """Tool calls that say nothing of what they call: message and path (chat)."""
     no_kind: list[tuple[int, str]] = field(default_factory=list)
     """Tool calls without a type: message and path (chat)."""
+    malformed: list[tuple[int, str, str, bool]] = field(default_factory=list)
+    """Values that do not fit the schema: message or item, path, what is wrong, and whether the API
+    may still take it."""
     pairs: Pairs = field(default_factory=Pairs)
+
+    def note(self, at: int, flaws: Iterable[tuple[str, str, bool]]) -> None:
+        """Keep what does not fit the schema: path, what is wrong, and whether that is unsure."""
+        self.malformed += [(at, *flaw) for flaw in flaws]
 
     @property
     def linked(self) -> bool:

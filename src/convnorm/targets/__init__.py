@@ -2,7 +2,7 @@
 
 import logging
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 
 from convnorm.errors import PolicyError
 from convnorm.options import nearest
@@ -17,7 +17,7 @@ __all__ = ["Fault", "Target", "find_target"]
 logger = logging.getLogger("convnorm")
 
 
-@cache
+@lru_cache(maxsize=256)  # requests name models, too, and may name any
 def find_target(
     name: str, *, provider: str | None = None, model: str | None = None, dialect: str | None = None
 ) -> Target:

@@ -24,8 +24,8 @@ class ChatProfile:
     """What becomes of names of functions and speakers that do not fit the pattern."""
     raw_arguments: Verdict = "refused"
     """What becomes of arguments that are no string."""
-    parsed_arguments: bool = False
-    """The server parses the arguments of old calls and wants an object in them."""
+    parsed_arguments: Verdict = "accepted"
+    """What becomes of old calls whose arguments do not parse as a JSON object."""
     message_limit: int = 2048
     """How many messages one request may have."""
     too_many: Verdict = "accepted"
@@ -40,15 +40,17 @@ class ChatProfile:
     strict_order: bool = False
     """Calls and results are counted, no user follows a result, and the last turn is no reply."""
     odd_parts: Verdict = "disputed"
-    """What becomes of content parts that the types do not give to the role."""
+    """What becomes of content parts that the types do not give to the role, and of values that are
+    not of the type they have there."""
     images_elsewhere: Verdict = "disputed"
     """What becomes of images that are not in a user message."""
     null_content: Verdict = "accepted"
     """What becomes of `content: null` on a message that calls tools."""
     content_required: bool = False
     """Every message has a content: a text, which may be empty, or at least one part."""
-    assistant_text: bool = False
-    """The content of an assistant message is one string, never parts."""
+    text_only: frozenset[str] = frozenset()
+    """Roles whose content was seen refused unless it was one string; sources disagree about it,
+    least about the assistant."""
     message_keys: frozenset[str] | None = None
     """The keys that a message may have; None where others are passed over."""
     disputed_keys: frozenset[str] = frozenset()
@@ -75,8 +77,9 @@ OPENAI: Mapping[str, Any] = {
 # A deployment takes developer messages or not by its age, which its name does not tell.
 AZURE: Mapping[str, Any] = {**OPENAI, "too_many": "refused", "developer_role": "disputed"}
 UNSURE: Mapping[str, Any] = {"developer_role": "disputed"}
-# Some releases of these fill in or take over arguments that are no string.
-TEMPLATED: Mapping[str, Any] = {"parsed_arguments": True, "raw_arguments": "disputed"}
+# These parse the arguments for the template, llama.cpp for some templates only. Some releases take
+# over what is no string, and vLLM by now reads an empty text as an empty object.
+TEMPLATED: Mapping[str, Any] = {"parsed_arguments": "refused", "raw_arguments": "disputed"}
 
 PROVIDERS: Mapping[str, Mapping[str, Any]] = {
     "openai": OPENAI,
@@ -87,7 +90,8 @@ PROVIDERS: Mapping[str, Mapping[str, Any]] = {
     "deepseek": {**UNSURE, "reasoning_returned": "last tool turn"},
     "groq": {
         **UNSURE,
-        "assistant_text": True,
+        # Its types have had parts there since July 2025; all refusals that were seen are older.
+        "text_only": frozenset({"system", "assistant", "tool"}),
         "message_keys": frozenset(
             {"role", "content", "name", "tool_calls", "tool_call_id", "function_call"}
         ),
@@ -111,17 +115,16 @@ O1 = r"(^|/)o1-(mini|preview)"
 MISTRAL = r"mistral|mixtral|devstral"
 
 MODELS: tuple[tuple[str, str | None, Mapping[str, Any]], ...] = (
+    # Microsoft's table of reasoning models; of other models nobody says which take it.
     *(
-        record
+        (r"^gpt-[5-9]|^o[3-9]|^o1(?!-(mini|preview))", azure, {"developer_role": "accepted"})
         for azure in ("azure", "azure-foundry")
-        for record in (
-            (r"^gpt-(35|3\.5|4)(-|$)", azure, {"developer_role": "refused"}),
-            (r"^gpt-(4\.1|[5-9])|^o[3-9]", azure, {"developer_role": "accepted"}),
-        )
     ),
     (O1, None, {"system_role": "refused", "developer_role": "refused"}),
-    (r"reasoner|v4", "deepseek", {"thinks": True}),
-    (r"v4", "deepseek", {"reasoning_returned": "tool turns"}),
+    # Reasoning of a turn without tools is ignored; only the first deepseek-reasoner refused it
+    # (Euyug/Mirai-Gpt-Plugin#4).
+    (r"reasoner|v4|flash", "deepseek", {"thinks": True}),
+    (r"v4|flash", "deepseek", {"reasoning_returned": "tool turns"}),
     (r"thinking|k2\.[56]", "moonshot", {"thinks": True}),
     (r"^openai/", "openrouter", {"call_id_length": 40, "unique_reasoning_ids": True}),
     # Gemini 2.5 signs its calls too, and does not ask for the signatures.

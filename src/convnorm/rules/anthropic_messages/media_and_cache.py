@@ -24,11 +24,13 @@ def _too_many_marks(scan: AnthropicScan) -> Iterator[Finding]:
     if count > limit:
         yield Finding(-1, "", f"{count} blocks have cache_control; {limit} may")
     elif count + automatic > limit:
+        last = next((one for one in reversed(scan.blocks) if one.parent is None), None)
         yield Finding(
             -1,
             CACHED,
             f"{count} blocks have cache_control, and the request sets one more",
-            disputed=True,
+            # It goes to the last block, which may have one of its own.
+            disputed=last is not None and last.raw.get(CACHED) is not None,
         )
 
 
@@ -96,8 +98,10 @@ MEDIA_AND_CACHE = (
             "tghamm/Anthropic.SDK#50",
             "griffinmartin/opencode-claude-auth#121",
             "avante-corp/avante.nvim#425",
+            "coder/mux#3112 (one of them at the top of the request)",
+            "UKGovernmentBEIS/inspect_ai#4505 (the documents on automatic caching)",
         ),
-        statement="A request has at most four cache_control markers.",
+        statement="A request has at most four cache_control markers, its own among them.",
         repair="scrub_fields",
         loss="cache hits",
         remedy="keep the newest markers and take the older ones out",

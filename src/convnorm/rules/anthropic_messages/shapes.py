@@ -7,23 +7,19 @@ from typing import Any
 from convnorm.rules.anthropic_messages.common import API, CALL, RESULT, assistant, text, user
 from convnorm.rules.anthropic_messages.schema import (
     BLOCKS,
-    CHECKS,
     FOREIGN,
     INSIDE,
-    LIFETIMES,
     MESSAGE_KEYS,
-    OBJECT,
-    SHARED,
-    SOURCES,
-    STRING,
     SYSTEM_KEYS,
+    SYSTEM_VALUES,
+    TEXT,
     THINKING_TYPES,
-    Shape,
     plain_fields,
 )
 from convnorm.rules.read_anthropic import CACHED, THINKING, AnthropicScan, Block
 from convnorm.rules.rule import Finding, Rule
 from convnorm.rules.scan import shown
+from convnorm.rules.schema import CHECKS, OBJECT, STRING, flaws
 from convnorm.wire import LIST, fields
 
 ID = re.compile(r"[a-zA-Z0-9_-]+")
@@ -41,8 +37,13 @@ def _malformed(scan: AnthropicScan) -> Iterator[Finding]:
         if (shape := known.get(block.kind)) is None:
             yield _unknown(block)
             continue
-        for path, message, disputed in _flaws(shape, block.kind, block.raw):
-            yield Finding(block.position, f"{block.where}{path}", message, disputed=disputed)
+        for path, said, unsure in flaws(shape, block.raw, block.where):
+            yield Finding(block.position, path, said, disputed=unsure)
+    for at in scan.system:
+        message = scan.views[at] or {}
+        for key, wanted in SYSTEM_VALUES.items():
+            for path, said, unsure in flaws(wanted, message.get(key), f".{key}"):
+                yield Finding(at, path, said, disputed=unsure)
     yield from _malformed_outside(scan)
 
 
@@ -56,50 +57,6 @@ def _unknown(block: Block) -> Finding:
     )
 
 
-def _flaws(shape: Shape, kind: str, raw: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
-    """What is wrong inside a block: the path, what to say, and whether that is disputed."""
-    for key, wanted in shape.required.items():
-        value = raw.get(key)
-        if not CHECKS[wanted](value):
-            yield f".{key}", f"the {key} of a {kind} block is {shown(value)}, not a {wanted}", False
-    for key, wanted in shape.optional.items():
-        value = raw.get(key)
-        if value is not None and not CHECKS[wanted](value):
-            yield f".{key}", f"the {key} of a {kind} block is {shown(value)}, not a {wanted}", False
-    if kind in SOURCES and (source := fields(raw.get("source"))) is not None:
-        yield from _source_flaws(kind, source)
-    if (mark := fields(raw.get(CACHED))) is not None:
-        yield from _mark_flaws(mark)
-
-
-def _source_flaws(kind: str, source: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
-    given = source.get("type")
-    keys = SOURCES[kind].get(given) if isinstance(given, str) else None
-    if keys is None:
-        yield (
-            ".source.type",
-            f"the source of a {kind} block is of the type {shown(given)}",
-            isinstance(given, str) and given not in FOREIGN,  # it may be a new one
-        )
-        return
-    for key, wanted in keys.items():
-        value = source.get(key)
-        if isinstance(wanted, str):
-            right = CHECKS[wanted](value)
-        else:
-            right = isinstance(value, str) and value in wanted
-        if not right:
-            yield f".source.{key}", f"the {key} of a {given} source is {shown(value)}", False
-
-
-def _mark_flaws(mark: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
-    if mark.get("type") != "ephemeral":
-        yield f".{CACHED}.type", f"cache_control is of the type {shown(mark.get('type'))}", False
-    ttl = mark.get("ttl")
-    if ttl is not None and not (isinstance(ttl, str) and ttl in LIFETIMES):
-        yield f".{CACHED}.ttl", f"the ttl of cache_control is {shown(ttl)}", False
-
-
 def _malformed_outside(scan: AnthropicScan) -> Iterator[Finding]:
     """What stands beside the messages: system, tools and thinking."""
     system = scan.fields.get("system")
@@ -110,8 +67,8 @@ def _malformed_outside(scan: AnthropicScan) -> Iterator[Finding]:
         if raw is None or raw.get("type") != "text":
             yield Finding(-1, f"system[{index}]", "system holds something that is no text block")
             continue
-        for path, message, disputed in _flaws(SHARED["text"], "text", raw):
-            yield Finding(-1, f"system[{index}]{path}", message, disputed=disputed)
+        for path, said, unsure in flaws(TEXT, raw, f"system[{index}]"):
+            yield Finding(-1, path, said, disputed=unsure)
     tools = scan.fields.get("tools")
     if tools is not None and not isinstance(tools, LIST):
         yield Finding(-1, "tools", f"tools is {shown(tools)}, not a list")
@@ -186,7 +143,7 @@ def _extra_keys(scan: AnthropicScan) -> Iterator[Finding]:
     for index, element in enumerate(system if isinstance(system, LIST) else ()):
         raw = plain_fields(element)
         if raw.get("type") == "text":
-            for key in _strangers(raw, SHARED["text"].keys):
+            for key in _strangers(raw, TEXT.keys):
                 yield Finding(-1, f"system[{index}].{key}", f"a text block has no key {shown(key)}")
 
 

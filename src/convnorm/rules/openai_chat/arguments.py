@@ -10,7 +10,8 @@ from convnorm.wire import fields
 
 
 def _unparsed_arguments(scan: Scan) -> Iterator[Finding]:
-    if not scan.target.chat.parsed_arguments:
+    verdict = scan.target.chat.parsed_arguments
+    if verdict == "accepted":
         return
     for one in scan.pairs.calls:
         function = fields(one.raw.get("function"))
@@ -18,7 +19,7 @@ def _unparsed_arguments(scan: Scan) -> Iterator[Finding]:
         if isinstance(arguments, str) and not _is_object(arguments):
             where = one.where if function is None else f"{one.where}.function"
             why = f"the arguments of {describe(one)} are no JSON object"
-            yield Finding(one.position, f"{where}.arguments", why)
+            yield Finding(one.position, f"{where}.arguments", why, disputed=verdict == "disputed")
 
 
 def _is_object(text: str) -> bool:
@@ -39,6 +40,10 @@ ARGUMENTS_JSON = Rule(
         "vllm-project/vllm#43995",
         "vllm-project/vllm#48922",
         "OpenHands/software-agent-sdk#2887",
+        "sgl-project/sglang#28035",
+        "mudler/vllm.cpp#526 (what vLLM does)",
+        "ggml-org/llama.cpp#25583 (an error, where the template wants an object)",
+        "ggml-org/llama.cpp#24329 (the text is left as it is)",
     ),
     repair="repair_arguments",
     loss="the structure of arguments that do not parse; their text is kept",

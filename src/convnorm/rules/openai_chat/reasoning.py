@@ -30,35 +30,41 @@ def thinking(scan: Scan) -> bool:
 
 
 def _of_tool_turns(scan: Scan) -> Iterator[Finding]:
-    """Every reply between two user messages, if one of them calls a tool."""
+    """Every reply between two user messages, if one of them calls a tool.
+
+    Of the others the documents say that they need none, and users saw them refused without.
+    """
     asked = scan.target.chat.reasoning_returned
     if asked not in ("tool turns", "last tool turn") or not thinking(scan):
         return
-    found: list[tuple[int, list[Finding]]] = []
-    turn, tools, lacking = 0, False, list[Finding]()
+    turns: list[tuple[bool, list[Finding]]] = []
+    tools, lacking = False, list[Finding]()
     for at, message in all_messages(scan):
         match message.get("role"):
             case "user":
-                if tools:
-                    found.append((turn, lacking))
-                turn, tools, lacking = turn + 1, False, []
+                turns.append((tools, lacking))
+                tools, lacking = False, []
             case "assistant":
                 tools = tools or bool(message.get("tool_calls"))
                 lacking += _lacking(at, message)
-    if tools:
-        found.append((turn, lacking))
-    for of, each in found:
-        old = asked == "last tool turn" and of < turn
+    for called, each in turns:
         for one in each:
-            yield _unsure(one) if old else one
+            if asked == "tool turns":
+                yield one if called else _unsure(one)
+            elif called:
+                yield _unsure(one)
+    if tools:
+        yield from lacking
+    elif asked == "tool turns":
+        yield from map(_unsure, lacking)
 
 
 def _lacking(at: int, message: Mapping[str, Any]) -> Iterator[Finding]:
     given = message.get(FIELD)
     if given is None:
-        yield Finding(at, f".{FIELD}", "a reply of a turn with tool calls has no reasoning_content")
+        yield Finding(at, f".{FIELD}", "the reply has no reasoning_content")
     elif given == "":  # some send it and pass
-        why = "the reasoning_content of a turn with tool calls is empty"
+        why = "the reasoning_content of the reply is empty"
         yield Finding(at, f".{FIELD}", why, disputed=True)
 
 
@@ -128,6 +134,8 @@ REASONING = (
             "openclaw/openclaw#73417",
             "NousResearch/hermes-agent#15353",
             "litellm llms/deepseek/chat/transformation.py",
+            "api-docs.deepseek.com/guides/thinking_mode (ignored where no tool was called)",
+            "Hmbown/Codewhale v0.5.0 (wanted on every reply)",
         ),
         repair="repair_reasoning",
         loss="nothing where the text is known; else a blank stands for the reasoning",

@@ -28,11 +28,13 @@ def _unknown_keys(scan: Scan) -> Iterator[Finding]:
                 yield Finding(at, f".{key[:64]}", why, disputed=key in unsure)
 
 
-def _assistant_parts(scan: Scan) -> Iterator[Finding]:
-    if scan.target.chat.assistant_text:
-        for at, message in messages(scan, scan.no_text):
-            if message.get("role") == "assistant" and isinstance(message.get("content"), LIST):
-                yield Finding(at, ".content", "the content of an assistant message is a list")
+def _listed_contents(scan: Scan) -> Iterator[Finding]:
+    roles = scan.target.chat.text_only
+    for at, message in messages(scan, scan.no_text) if roles else ():
+        role = message.get("role")
+        if isinstance(message.get("content"), LIST) and isinstance(role, str) and role in roles:
+            why = f"the content of a message of role {role} is a list"
+            yield Finding(at, ".content", why, disputed=role != "assistant")
 
 
 def _null_contents(scan: Scan) -> Iterator[Finding]:
@@ -83,14 +85,22 @@ SERVERS = (
     Rule(
         id="groq-assistant-content-string",
         api=API,
-        statement="The content of an assistant message is one string.",
+        statement=(
+            "The content of an assistant message is one string, and perhaps that of system and "
+            "tool messages; Groq's types have had lists of parts since July 2025."
+        ),
         error=(
             "400 'messages.4' : for 'role:assistant' the following must be satisfied"
             "[('messages.4.content' : value must be a string)]"
         ),
         level="model",
         certainty="observed",
-        sources=("tidyverse/ellmer#162",),
+        sources=(
+            "tidyverse/ellmer#162",
+            "CherryHQ/cherry-studio#3307 (tool)",
+            "OpenHands/OpenHands#4643 (system)",
+            "groq/groq-python @c7d9156 (types with parts)",
+        ),
         repair="scrub_fields",
         loss="where one part ends and the next begins",
         remedy="join the text parts",
@@ -101,7 +111,7 @@ SERVERS = (
             ]
         },
         setting={"provider": "groq"},
-        find=_assistant_parts,
+        find=_listed_contents,
     ),
     Rule(
         id="ollama-content-nil",

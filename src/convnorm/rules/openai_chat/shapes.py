@@ -86,6 +86,12 @@ def _misplaced_calls(scan: Scan) -> Iterator[Finding]:
             yield Finding(at, ".tool_calls", f"a message of role {shown(role)} calls tools")
 
 
+def _malformed(scan: Scan) -> Iterator[Finding]:
+    verdict = scan.target.chat.odd_parts
+    for at, where, said, unsure in scan.malformed if verdict != "accepted" else ():
+        yield Finding(at, where, said, disputed=unsure or verdict == "disputed")
+
+
 SHAPES = (
     Rule(
         id="chat-messages-required",
@@ -156,6 +162,19 @@ SHAPES = (
         remedy="turn the content into a string, for example with json.dumps",
         example={"messages": [{"role": "user", "content": {"text": "hello"}}]},
         find=_odd_contents,
+    ),
+    Rule(
+        id="chat-malformed",
+        api=API,
+        statement="Every value of a part, a call or an assistant message has its JSON type.",
+        error="400 Invalid type for 'messages[0].content[0].text': expected a string (documented)",
+        certainty="documented",
+        sources=(TYPES,),
+        repair="scrub_fields",
+        loss="the value that has no right type",
+        remedy="send a value of the right type, or leave the key out",
+        example={"messages": [{"role": "user", "content": [{"type": "text", "text": None}]}]},
+        find=_malformed,
     ),
     Rule(
         id="chat-content-null",

@@ -47,7 +47,7 @@ def _missing_fields(scan: ResponsesScan) -> Iterator[Finding]:
         kind = item_type(item)
         if kind in HOSTED and item.get("id") is None:
             continue  # `resp-hosted-item-id-missing` says what matters
-        said = f"the {key} of a {kind} is null"
+        said = f"a {kind} has no {key}"
         yield Finding(at, f".{key}", said, repair="scrub_fields", disputed=True)
 
 

@@ -10,8 +10,11 @@ from convnorm.rules.scan import shown
 from convnorm.wire import fields
 
 
-def _empty_input(scan: ResponsesScan) -> Iterator[Finding]:
-    if not scan.views and not scan.linked and scan.fields.get("prompt") is None:
+def _no_input(scan: ResponsesScan) -> Iterator[Finding]:
+    given = scan.fields.get("input")
+    if scan.no_list and given is not None and not isinstance(given, str):
+        yield Finding(-1, "", f"the input is {shown(given)}, neither a text nor a list")
+    elif not scan.views and not scan.linked and scan.fields.get("prompt") is None:
         yield Finding(-1, "", "there is nothing to send")
 
 
@@ -101,6 +104,13 @@ def _long_texts(scan: ResponsesScan) -> Iterator[Finding]:
         yield Finding(at, where, said, disputed=is_disputed(verdict))
 
 
+def _malformed(scan: ResponsesScan) -> Iterator[Finding]:
+    # A server that lets unknown keys pass still wants the right types under those it knows.
+    verdict = scan.target.responses.schema
+    for at, where, said, unsure in scan.malformed:
+        yield Finding(at, where, said, disputed=unsure or verdict == "disputed")
+
+
 def _late_items(scan: ResponsesScan) -> Iterator[Finding]:
     last = len(scan.views) - 1
     for at in scan.triggers:
@@ -121,7 +131,10 @@ SHAPES = (
     Rule(
         id="resp-input-required",
         api=API,
-        statement="The input holds at least one item, unless a prompt or stored state stands in.",
+        statement=(
+            "The input is a text or a list, and empty only where a prompt or stored state stands "
+            "in."
+        ),
         error="400 (no wording seen)",
         certainty="documented",
         sources=(TYPES,),
@@ -129,7 +142,7 @@ SHAPES = (
         loss="",
         remedy="send at least one item",
         example={"input": []},
-        find=_empty_input,
+        find=_no_input,
     ),
     Rule(
         id="resp-item-type",
@@ -263,6 +276,19 @@ SHAPES = (
             ]
         },
         find=_odd_outputs,
+    ),
+    Rule(
+        id="resp-malformed",
+        api=API,
+        statement="Every value has the JSON type that the schema gives it.",
+        error="400 Invalid type for 'input[0].content[0].text': expected a string (documented)",
+        certainty="documented",
+        sources=(TYPES,),
+        repair="scrub_fields",
+        loss="the value that has no right type",
+        remedy="send a value of the right type, or leave the key out",
+        example={"input": [{"role": "user", "content": [{"type": "input_text", "text": None}]}]},
+        find=_malformed,
     ),
     Rule(
         id="resp-string-too-long",

@@ -1,9 +1,10 @@
 """What goes back over the wire: a JSON body, or a stream of events."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from convnorm.testing.strict_server.json_text import written
 
 
 @dataclass(slots=True)
@@ -22,11 +23,6 @@ class Answer:
     """The connection is cut after this many events, or at once where there is no stream."""
     done: Callable[[], None] | None = None
     """Called before the last event, or the body: from then on the server knows the answer."""
-
-
-def written(value: Any) -> bytes:
-    """JSON in ASCII: what a script or a client wrote may hold what UTF-8 cannot."""
-    return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
 def event(data: Mapping[str, Any], *, name: str | None = None) -> bytes:

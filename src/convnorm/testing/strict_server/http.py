@@ -8,7 +8,8 @@ from http.server import BaseHTTPRequestHandler
 from threading import Event
 from typing import Any, NoReturn
 
-from convnorm.testing.strict_server.answers import Answer, written
+from convnorm.testing.strict_server.answers import Answer
+from convnorm.testing.strict_server.json_text import written
 from convnorm.testing.strict_server.listener import cut
 from convnorm.testing.strict_server.record import Request, kept_headers
 from convnorm.testing.strict_server.refusals import error_body

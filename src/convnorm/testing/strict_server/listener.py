@@ -5,9 +5,12 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock, Thread, current_thread
+from time import monotonic, sleep
 
 PATIENCE = 5.0
-"""How long the end waits for a thread; only a script that blocks takes longer than no time."""
+"""How long the end waits for all threads; only a script that blocks takes longer than no time."""
+BREATH = 0.05
+"""How long nothing is accepted when there is no descriptor or no thread left for it."""
 
 
 class Listener:
@@ -32,8 +35,10 @@ class Listener:
                 ready = [key.fileobj for key, _ in selector.select()]
                 if self._woken in ready:
                     return
-                with suppress(OSError):
+                try:
                     self._start(self._socket.accept()[0])
+                except (OSError, RuntimeError):
+                    sleep(BREATH)
 
     def _start(self, connection: socket.socket) -> None:
         connection.settimeout(None)
@@ -43,7 +48,11 @@ class Listener:
         thread = Thread(target=self._run, args=(connection,), name=name, daemon=True)
         with self._lock:
             self._open[connection] = thread
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:
+            self._end(connection)
+            raise
 
     def _run(self, connection: socket.socket) -> None:
         try:
@@ -51,10 +60,13 @@ class Listener:
             with suppress(OSError, ValueError):
                 self._serve(connection)
         finally:
-            with self._lock:
-                self._open.pop(connection, None)
-                cut(connection)
-                connection.close()
+            self._end(connection)
+
+    def _end(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._open.pop(connection, None)
+            cut(connection)
+            connection.close()
 
     def close(self) -> None:
         """Stop accepting, cut every connection, and wait for the threads."""
@@ -67,9 +79,10 @@ class Listener:
             threads = [*self._open.values()]
             for connection in self._open:
                 cut(connection)
+        patient = monotonic() + PATIENCE
         for thread in threads:
             if thread is not current_thread():
-                thread.join(PATIENCE)
+                thread.join(max(0, patient - monotonic()))
 
 
 def cut(connection: socket.socket) -> None:

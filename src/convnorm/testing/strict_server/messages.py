@@ -1,10 +1,10 @@
 """Anthropic Messages: a reply as a message, and as events."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from convnorm.testing.strict_server.answers import event
+from convnorm.testing.strict_server.json_text import parsed
 from convnorm.testing.strict_server.pieces import slices, tokens, words
 from convnorm.testing.strict_server.script import Call, Delay, Reasoning, Reply, Text
 from convnorm.testing.strict_server.state import State
@@ -38,7 +38,7 @@ def _block(part: Text | Reasoning | Call, state: State) -> Block:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
     if isinstance(part, Reasoning):
-        signature = part.encrypted or f"sig_{state.next('sealed')}"
+        signature = part.encrypted or state.id("sig")
         return {"type": "thinking", "thinking": part.summary, "signature": signature}
     return {
         "type": "tool_use",
@@ -51,8 +51,8 @@ def _block(part: Text | Reasoning | Call, state: State) -> Block:
 def _input(arguments: str) -> Any:
     """The arguments as an object; broken JSON cannot be shown here, so its text is named."""
     try:
-        return json.loads(arguments)
-    except (ValueError, RecursionError):
+        return parsed(arguments)
+    except ValueError:
         return {"INVALID_JSON": arguments}
 
 

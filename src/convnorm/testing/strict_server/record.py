@@ -27,6 +27,8 @@ class Request:
     """Everything the rules refuse in it."""
     status: int | None = None
     """How it was answered; None while it is not, or when the connection was cut instead."""
+    error: str | None = None
+    """What its error body says; None when it was answered."""
     answer: str | None = None
     """The id of the response, completion or message that it got."""
 

@@ -67,7 +67,7 @@ def _item(part: Text | Reasoning | Call | Delay, state: State, *, sealed: bool) 
     shown = [{"type": "summary_text", "text": part.summary}] if part.summary else []
     item: Item = {"id": state.id("rs"), "type": "reasoning", "summary": shown}
     if sealed:
-        item["encrypted_content"] = part.encrypted or f"gAAAAA_{state.next('sealed')}"
+        item["encrypted_content"] = part.encrypted or state.id("gAAAAA")
     return item
 
 
@@ -178,7 +178,7 @@ def compacted(body: Mapping[str, Any], seen: tuple[Any, ...], state: State) -> d
     item = {
         "id": state.id("cmp"),
         "type": "compaction",
-        "encrypted_content": f"gAAAAA_{state.next('sealed')}",
+        "encrypted_content": state.id("gAAAAA"),
     }
     return {
         "id": state.id("resp"),

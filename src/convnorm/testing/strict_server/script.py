@@ -140,6 +140,8 @@ def replies_of(script: Iterable[Any]) -> Iterable[Any]:
     """The replies of a script, checked at once where they are a list; one stands for itself."""
     if isinstance(script, str | Mapping | Answer):
         return (answer_of(script),)
+    if not isinstance(script, Iterable):
+        raise PolicyError(f"a script is a list of replies or a function, not {script!r}")
     return [answer_of(one) for one in script] if isinstance(script, LIST) else script
 
 

@@ -65,7 +65,7 @@ class StrictServer:
         """Cut every connection, also in the middle of a stream, and end every thread."""
         with self._lock:
             listener, self._listener = self._listener, None
-        self._stopped.set()
+            self._stopped.set()
         if listener is not None:
             listener.close()
 
@@ -90,7 +90,8 @@ class StrictServer:
         trace: TracebackType | None,
     ) -> None:
         with anyio.CancelScope(shield=True):  # a cancelled test must leave no server behind
-            await anyio.to_thread.run_sync(self.stop)
+            # Its own limiter: all other threads may be waiting for this very server.
+            await anyio.to_thread.run_sync(self.stop, limiter=anyio.CapacityLimiter(1))
 
     @property
     def url(self) -> str:

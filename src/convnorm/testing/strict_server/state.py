@@ -1,11 +1,12 @@
 """What the server holds: responses and conversations, and the numbers of its ids."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from threading import RLock
 from typing import Any
 
 from convnorm.delivery import Exchange, Ledger
+from convnorm.wire import fields
 
 EPOCH = 1_750_000_000
 """When the first request comes; each one comes a second later, so that runs are reproducible."""
@@ -37,6 +38,7 @@ class State:
         self._given = given
         self._responses = dict(given.responses)
         self._items = dict(given.conversations)
+        self._taken = frozenset(_names(given))
         self._numbers: Counter[str] = Counter()
         for name in self._items:
             self._name_conversation(name, {})
@@ -51,7 +53,7 @@ class State:
         """The next id of its kind: `rs_1`, `rs_2`, …"""
         with self.lock:
             found = f"{prefix}_{self.next(prefix)}"
-            while found in self._responses or found in self._items:  # it was given
+            while found in self._taken:
                 found = f"{prefix}_{self.next(prefix)}"
             return found
 
@@ -165,6 +167,15 @@ class State:
                 part = {"type": TEXTS.get(str(item.get("role")), "output_text"), "text": said}
                 shown["content"] = [part if "input" in part["type"] else part | {"annotations": []}]
         return shown
+
+
+def _names(given: Ledger) -> Iterator[str]:
+    """Every id that a ledger knows: none of them is issued again."""
+    yield from (*given.responses, *given.conversations, *given.encrypted_content)
+    for item in (*given.stored_items(), *given.issued_items()):
+        keys = fields(item) or {}
+        named = (keys.get(key) for key in ("id", "call_id", "encrypted_content"))
+        yield from (name for name in named if isinstance(name, str))
 
 
 def _id(item: Any) -> Any:
