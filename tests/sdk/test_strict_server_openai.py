@@ -1,5 +1,6 @@
 """The strict server and the real openai client: whole conversations, and every refusal."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -236,9 +237,7 @@ def test_bare_reasoning_that_is_not_stored_is_refused(
     strict_server.play(Reply(reasoning("hm"), "yes"))
     before = client.responses.create(model=MODEL, input="?", store=False)
     request: Any = [{"role": "user", "content": "?"}, *before.output, USER]
-    with pytest.raises(
-        (openai.NotFoundError, openai.BadRequestError), match="Items are not persisted when `store`"
-    ) as error:
+    with pytest.raises(openai.NotFoundError, match="Items are not persisted when `store`") as error:
         client.responses.create(model=MODEL, input=request, store=False)
 
     assert "resp-item-not-persisted" == error.value.response.headers["x-convnorm-rule"]
@@ -253,9 +252,7 @@ def test_an_unknown_previous_response_is_refused(
     deleted = client.responses.create(model=MODEL, input="?").id
     client.responses.delete(deleted)
     for name in ("resp_nobody", unstored, deleted):
-        with pytest.raises(
-            (openai.NotFoundError, openai.BadRequestError), match="Previous response"
-        ) as error:
+        with pytest.raises(openai.BadRequestError, match="Previous response") as error:
             client.responses.create(model=MODEL, input="?", previous_response_id=name)
         assert "resp-previous-response-not-found" == error.value.response.headers["x-convnorm-rule"]
 
@@ -303,6 +300,52 @@ def test_a_history_can_be_compacted(client: openai.OpenAI, strict_server: Strict
     assert ("response.compaction", "compaction") == (made.object, item.type)
     request: Any = [item, USER]
     assert "yes" == client.responses.create(model=MODEL, input=request).output_text
+
+
+# ---------------------------------------------------------------- what convnorm was built for
+
+PENDING = "No tool output found for function call"
+THOUGHT = {"type": "reasoning", "id": "rs_9", "summary": []}
+ISSUED = {**CALL, "id": "fc_9"}
+SAID = {"type": "message", "role": "assistant", "id": "msg_9", "content": "yes"}
+OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "rain"}
+SEEDS: dict[str, tuple[dict[str, Any], str]] = {
+    "a stale link to a response that waits for an output": (
+        {"input": "and?", "previous_response_id": "resp_1"},
+        PENDING,
+    ),
+    "an output that was made and never sent": (
+        {"input": [USER], "previous_response_id": "resp_1"},
+        PENDING,
+    ),
+    "ids that were never stored": (
+        {"input": [THOUGHT, ISSUED, OUTPUT, USER], "store": False},
+        "Items are not persisted when `store` is set to false",
+    ),
+    "a history that is replayed twice": (
+        {"input": [USER, SAID, USER, USER, SAID, USER]},
+        "Duplicate item found with id",
+    ),
+    "a call whose result is displaced by a replay": (
+        {"input": [CALL, USER, USER]},
+        PENDING,
+    ),
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("name", SEEDS)
+def test_every_seed_fault_is_refused(strict_server: StrictServer, name: str, stream: bool) -> None:
+    """The real client raises BadRequestError with the provider's words, streaming or not."""
+    strict_server.play(Reply(call("weather")))
+    body, words = SEEDS[name]
+    with openai.AzureOpenAI(
+        azure_endpoint=strict_server.url, api_key="none", api_version="2025-03-01-preview"
+    ) as client:
+        client.responses.create(model=MODEL, input="weather?")
+        request: Any = {**body, "stream": stream}
+        with pytest.raises(openai.BadRequestError, match=re.escape(words)):
+            client.responses.create(model=MODEL, **request)
 
 
 # ---------------------------------------------------------------- what goes wrong

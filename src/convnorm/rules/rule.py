@@ -74,6 +74,8 @@ class Rule:
     holds."""
     status: int = 400
     """The HTTP status of the refusal."""
+    status_elsewhere: Mapping[str, int] = field(default_factory=dict)
+    """By provider: the status, where it is another one."""
     code: str | None = None
     """The machine-readable code in the error's body, where one was seen."""
     companions: tuple[str, ...] = ()

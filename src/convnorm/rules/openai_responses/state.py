@@ -272,6 +272,7 @@ STATE = (
             ],
         },
         status=404,
+        status_elsewhere={"azure": 400, "azure-foundry": 400},
         companions=("id-unstored",),
         find=_not_persisted,
     ),

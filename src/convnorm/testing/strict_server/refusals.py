@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from convnorm.rules import RULES, Violation
+from convnorm.targets import Target
 from convnorm.testing.strict_server.answers import Answer
 
 ANTHROPIC = "anthropic.messages"
@@ -45,13 +46,14 @@ def error_body(
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
-def refused(api: str, violation: Violation, request_id: str) -> Answer:
+def refused(target: Target, violation: Violation, request_id: str) -> Answer:
     """The refusal of a rule: the provider's wording, and ours beside it."""
     rule = RULES[violation.rule]
+    status = rule.status_elsewhere.get(target.provider, rule.status)
     wording = re.sub(r"^\d{3}:? ", "", violation.error)
     body = error_body(
-        api,
-        rule.status,
+        target.name,
+        status,
         wording,
         param=violation.path,
         code=rule.code,
@@ -62,6 +64,5 @@ def refused(api: str, violation: Violation, request_id: str) -> Answer:
         "path": violation.path,
         "message": violation.message,
     }
-    return Answer(
-        rule.status, {**body, "convnorm": ours}, headers={"x-convnorm-rule": violation.rule}
-    )
+    headers = {"x-convnorm-rule": violation.rule}
+    return Answer(status, {**body, "convnorm": ours}, headers=headers)

@@ -147,7 +147,7 @@ class Service:
             context = context.model_copy(update={"ledger": ledger})
             found = judge(history, target=target, context=context, fields=body)
         request.violations = tuple(found)
-        refusal = refusals.refused(api, found[0], request_id) if found else None
+        refusal = refusals.refused(target, found[0], request_id) if found else None
         return refusal, target.provider
 
     def _next(self, request: Request) -> Reply | Failure | None:
