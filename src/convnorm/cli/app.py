@@ -128,8 +128,11 @@ def strict_server(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: end.set())
     with server:
-        typer.echo(f"OpenAI clients:    base_url={server.base_url}")
-        typer.echo(f"Anthropic clients: base_url={server.url}")
+        # In one write: a request may be answered, and told, before a second one.
+        typer.echo(
+            f"OpenAI clients:    base_url={server.base_url}\n"
+            f"Anthropic clients: base_url={server.url}"
+        )
         end.wait()
 
 
