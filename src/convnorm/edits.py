@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from convnorm.errors import PolicyError
-from convnorm.ir import History, Item, Turn
+from convnorm.ir import Flaw, History, Item, Turn
 
 FRONT = -1
 """The place before the first turn, for `Insert` and `Move`."""
@@ -80,6 +80,14 @@ class SetTurn(Reason):
 
 
 @dataclass(frozen=True, slots=True)
+class Mend(Reason):
+    """Write one key of a turn as the target takes it."""
+
+    turn: int
+    flaw: Flaw
+
+
+@dataclass(frozen=True, slots=True)
 class SetField(Reason):
     """Change a field of the request; `None` takes it out."""
 
@@ -87,7 +95,7 @@ class SetField(Reason):
     value: Any
 
 
-Edit = Drop | Insert | Replace | Move | SetTurn | SetField
+Edit = Drop | Insert | Replace | Move | SetTurn | Mend | SetField
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +133,7 @@ class _Plan:
     values: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     behind: dict[int, list[int | Turn]] = field(default_factory=dict)
     leaving: set[int] = field(default_factory=set)
+    mended: dict[int, list[Flaw]] = field(default_factory=dict)
     fields: dict[str, Any] = field(default_factory=dict)
 
     def add(self, edit: Edit) -> None:
@@ -148,6 +157,8 @@ class _Plan:
             case SetTurn(turn=turn, values=values):
                 _once(turn not in self.values, f"turn {turn} is set twice")
                 self.values[turn] = values
+            case Mend(turn=turn, flaw=flaw):
+                self.mended.setdefault(turn, []).append(flaw)
             case SetField(key=key, value=value):
                 _once(key not in self.fields, f"field {key} is set twice")
                 self.fields[key] = value
@@ -159,7 +170,9 @@ class _Plan:
 
     @property
     def is_empty(self) -> bool:
-        return not (self.items or self.turns or self.values or self.behind or self.fields)
+        return not (
+            self.items or self.turns or self.values or self.mended or self.behind or self.fields
+        )
 
     def changed(self, at: int, turn: Turn) -> Turn | None:
         """The turn after its edits; None when it goes, also by losing its last item."""
@@ -173,6 +186,13 @@ class _Plan:
             turn = replace(turn, items=tuple(item for item in items if item is not None))
             if not turn.items:
                 return None
+        if at in self.mended:
+            flaws = self.mended[at]
+            turn = replace(
+                turn,
+                flaws=tuple(one for one in turn.flaws if not any(one is flaw for flaw in flaws)),
+                mended=(*turn.mended, *flaws),
+            )
         return replace(turn, **self.values[at]) if at in self.values else turn
 
     def arriving(self, after: int, history: History) -> Iterable[Turn]:

@@ -6,8 +6,10 @@ always a turn of its own. Every value is frozen; only `edits.apply` builds a cha
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from enum import Enum
+from typing import Any, Final, Literal, NamedTuple
 
+from convnorm.targets import Fault
 from convnorm.wire import fields as keys_of
 
 
@@ -90,6 +92,28 @@ class Opaque:
 Item = Text | Media | Reasoning | ToolCall | ToolResult | Opaque
 
 
+class _Gone(Enum):
+    GONE = "gone"
+
+
+GONE: Final = _Gone.GONE
+"""In a flaw's `value`: the key is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """A key of a wire message that the target refuses, and what it takes in its place.
+
+    Only the dialect knows its wire format, so it finds flaws while it decodes; a pass decides
+    whether they are mended, and says so in an edit.
+    """
+
+    fault: Fault
+    key: str
+    value: object
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One message of the history."""
@@ -112,6 +136,10 @@ class Turn:
     """Changed since the model made it."""
     has_more: bool = False
     """An empty message that still holds keys the dialect does not know."""
+    flaws: tuple[Flaw, ...] = ()
+    """What its wire form has that the target refuses."""
+    mended: tuple[Flaw, ...] = ()
+    """Flaws that an edit took out: the dialect writes these keys anew."""
 
 
 class Place(NamedTuple):

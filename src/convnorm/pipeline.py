@@ -2,14 +2,14 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
-from convnorm.context import FACTS, Context, usable_fact
+from convnorm.context import FACTS, Context, Provenance, usable_fact
 from convnorm.dialects import DIALECTS
 from convnorm.dialects.dialect import Call, Dialect
-from convnorm.edits import FRONT, Assumed, Edit, Insert, Loss, Move, SetField, SetTurn, apply
+from convnorm.edits import FRONT, Assumed, Edit, Insert, Loss, Mend, Move, SetField, SetTurn, apply
 from convnorm.errors import (
     ChangeError,
     DialectError,
@@ -31,6 +31,7 @@ logger = logging.getLogger("convnorm")
 MOST_ROUNDS = 5
 ATTESTED = ("observed", "documented")
 """How certain a rule must be for a request to be refused for it; others are only reported."""
+NONE = Provenance()
 STORED = "items have ids and nothing says whether the server stores them: taken for stored"
 
 
@@ -232,9 +233,9 @@ def run(work: Work, *, force: bool = False) -> Outcome:
         # What one pass changed, the survey has not seen: from there on every pass looks.
         if history is not original or pass_ in awake:
             history = _run_pass(pass_, history, work, changes, assumed)
+    sent = list(elements)
     if history is not original:
-        history = _settle(history, work, changes, assumed)
-    sent = list(elements) if history is original else dialect.encode(history, original)
+        history, sent = _settle(history, original, work, changes, assumed)
     if history.fields is not rest and work.request is None:
         raise NeedsRequestError(
             "the repair changes the request itself, not only its messages: "
@@ -245,10 +246,13 @@ def run(work: Work, *, force: bool = False) -> Outcome:
     return Outcome(sent, history.fields, tuple(changes), tuple(assumed))
 
 
-def _settle(history: History, work: Work, changes: list[Change], assumed: list[str]) -> History:
-    """Run our own passes until none asks for anything: one repair can bring out another fault.
+def _settle(
+    history: History, original: History, work: Work, changes: list[Change], assumed: list[str]
+) -> tuple[History, list[Any]]:
+    """Look at what would be sent as if it had come in, until no pass of ours asks for anything.
 
-    The labels of sources were for the first round; what they copied is gone.
+    One repair can bring out another fault. The labels of sources were for the first round; what
+    they copied is gone.
     """
     anything = set(Fact) - {Fact.SOURCES}
     passes = [
@@ -256,13 +260,29 @@ def _settle(history: History, work: Work, changes: list[Change], assumed: list[s
         for pass_ in work.policy.passes
         if isinstance(pass_, ORDER) and _wakes(pass_, anything)
     ]
+    sent = work.dialect.encode(history, original)
     for _ in range(MOST_ROUNDS):
-        before = history
+        history = before = _read_again(history, sent, work)
         for pass_ in passes:
             history = _run_pass(pass_, history, work, changes, assumed)
         if history is before:
             break
-    return history
+        sent = work.dialect.encode(history, before)
+    return history, sent
+
+
+def _read_again(history: History, sent: list[Any], work: Work) -> History:
+    """The history behind `sent`, with what is known of each turn, and of its place before."""
+    bare = replace(
+        work.call, context=work.call.context.model_copy(update={"sources": (), "provenance": NONE})
+    )
+    turns = tuple(
+        replace(turn, at=was.at, source=was.source, model=was.model, edited=was.edited)
+        for turn, was in zip(
+            work.dialect.decode(sent, history.fields, bare).turns, history.turns, strict=True
+        )
+    )
+    return replace(history, turns=turns)
 
 
 def _wakes(pass_: Any, facts: set[Fact]) -> bool:
@@ -307,7 +327,7 @@ def _record(by: str, edit: Edit, history: History, call: Call) -> Change:
         case _:
             where = call.where(history.turns[edit.turn])
     match edit:
-        case SetTurn() | SetField():
+        case SetTurn() | SetField() | Mend():
             what = "set"
         case Move(after=after) if after != FRONT:
             what = f"move behind {call.where(history.turns[after])}"

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from convnorm.context import Context
 from convnorm.errors import DialectError
 from convnorm.facts import Fact
-from convnorm.ir import History, Media, Opaque, Text, Turn
+from convnorm.ir import GONE, History, Media, Opaque, Text, Turn
 from convnorm.targets import Target
 from convnorm.wire import LIST, fields
 
@@ -104,3 +104,14 @@ def decoded(turns: list[Turn], request: Mapping[str, Any], context: Context) -> 
         ]
     all_turns = tuple(turns)
     return History(all_turns, request, origin=all_turns)
+
+
+def mended(keys: Mapping[str, Any], turn: Turn) -> dict[str, Any]:
+    """The keys of a wire message with the flaws written anew that edits took out."""
+    new = dict(keys)
+    for flaw in turn.mended:
+        if flaw.value is GONE:
+            new.pop(flaw.key, None)
+        else:
+            new[flaw.key] = flaw.value
+    return new

@@ -8,7 +8,7 @@ known here is opaque, and a message is written by laying what changed over the c
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from convnorm.dialects.dialect import NOTHING, Call, decode_content, decoded, read, text_id
+from convnorm.dialects.dialect import NOTHING, Call, decode_content, decoded, mended, read, text_id
 from convnorm.envelope import is_close
 from convnorm.facts import Fact
 from convnorm.ir import (
@@ -220,7 +220,7 @@ def encode(history: History, original: History) -> list[Any]:
 
 def _message(turn: Turn) -> Any:
     was = {} if turn.raw is None else dict(fields(turn.raw) or {})
-    message = was | {"role": turn.role}
+    message = mended(was, turn) | {"role": turn.role}
     if turn.id is None:
         message.pop("id", None)
     if len(turn.items) == 1 and isinstance(result := turn.items[0], ToolResult):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from convnorm.dialects.dialect import NOTHING, Call, decode_content, decoded, read, text_id
+from convnorm.dialects.dialect import NOTHING, Call, decode_content, decoded, mended, read, text_id
 from convnorm.envelope import is_close
 from convnorm.facts import Fact
 from convnorm.ir import (
@@ -291,7 +291,7 @@ def _element(turn: Turn) -> Any:
         return _new(turn)
     was = dict(fields(turn.raw) or {})
     spec = _spec(was)
-    item = dict(was)
+    item = mended(was, turn)
     match turn.items:
         case (ToolCall() as call,) if spec.paired:
             if call.call_id != _call_id(was, spec):

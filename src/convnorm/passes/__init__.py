@@ -11,6 +11,7 @@ from convnorm.edits import (
     Drop,
     Edit,
     Insert,
+    Mend,
     Move,
     Replace,
     SetField,
@@ -49,7 +50,7 @@ def run_pass(pass_: Any, history: History, call: Call) -> Iterable[Edit | Assume
     if not isinstance(found, Iterable):
         raise PolicyError(f"pass {pass_.name} returned {found!r}: it must yield edits")
     for edit in found:
-        if not isinstance(edit, (Drop, Insert, Replace, Move, SetTurn, SetField, Assumed)):
+        if not isinstance(edit, (Drop, Insert, Replace, Move, SetTurn, Mend, SetField, Assumed)):
             raise PolicyError(f"pass {pass_.name} yielded {edit!r}, which is no edit")
         for key in ("turn", "after"):
             at = getattr(edit, key, FRONT)

@@ -8,9 +8,10 @@ from convnorm.errors import PolicyError
 from convnorm.options import nearest
 from convnorm.targets import anthropic_messages, openai_chat, openai_responses
 from convnorm.targets.apis import APIS
+from convnorm.targets.fault import Fault
 from convnorm.targets.providers import PROVIDERS
-from convnorm.targets.target import Fault, Target
-from convnorm.targets.variant import variant
+from convnorm.targets.target import Target
+from convnorm.targets.variant import asked, variant
 
 __all__ = ["Fault", "Target", "find_target"]
 
@@ -37,7 +38,7 @@ def find_target(
             target, provider=provider, **(known.differs.get(name, {}) if known else {})
         )
     served = (target.provider, model)
-    return replace(
+    target = replace(
         target,
         chat=variant(
             target.chat, *served, providers=openai_chat.PROVIDERS, models=openai_chat.MODELS
@@ -55,3 +56,4 @@ def find_target(
             models=anthropic_messages.MODELS,
         ),
     )
+    return replace(target, rules={**target.rules, **asked(target.profile)})

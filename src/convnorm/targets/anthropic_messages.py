@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
+from convnorm.targets.fault import Fault
 from convnorm.targets.variant import variant
 
 
@@ -15,6 +16,9 @@ class AnthropicProfile:
     The defaults are the first party's, for a model that nobody named: where models differ they
     take the lenient side.
     """
+
+    ASKS: ClassVar[Mapping[Fault, tuple[str, str]]] = {}
+    """What only some servers or models refuse: the field below that says so, and the rule."""
 
     prefill: bool = True
     """The list may end with an assistant message, which the model continues."""

@@ -1,6 +1,7 @@
 """The APIs, each as its first party serves it."""
 
-from convnorm.targets.target import Fault, Target
+from convnorm.targets.fault import Fault
+from convnorm.targets.target import Target
 
 APIS = {
     "openai.chat": Target(

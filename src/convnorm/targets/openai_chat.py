@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
+
+from convnorm.targets.fault import Fault
 
 Verdict = Literal["refused", "disputed", "accepted"]
 """What a server does with something: `disputed` where nobody knows, or sources disagree."""
@@ -15,6 +17,12 @@ class ChatProfile:
     The defaults are for a server that nobody has described: what only OpenAI's own servers are
     known to check is disputed there.
     """
+
+    ASKS: ClassVar[Mapping[Fault, tuple[str, str]]] = {
+        Fault.CALL_ID_LONG: ("call_id_length", "chat-tool-call-id-too-long"),
+        Fault.CALL_ID_FORM: ("nine_character_ids", "mistral-tool-call-id-format"),
+    }
+    """What only some servers or models refuse: the field below that says so, and the rule."""
 
     call_id_length: int | None = None
     """How long a tool call id may be."""

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
+
+from convnorm.targets.fault import Fault
 
 Verdict = Literal["refused", "disputed", "accepted"]
 """What a server does with something: `disputed` where nobody knows, or sources disagree."""
@@ -15,6 +17,9 @@ class ResponsesProfile:
     The defaults are for a server that nobody has described: what only OpenAI's own servers are
     known to check is disputed there.
     """
+
+    ASKS: ClassVar[Mapping[Fault, tuple[str, str]]] = {}
+    """What only some servers or models refuse: the field below that says so, and the rule."""
 
     schema: Verdict = "disputed"
     """What becomes of what OpenAI's schema forbids: ids and names of the wrong shape or length,

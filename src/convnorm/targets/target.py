@@ -1,37 +1,13 @@
 """A target: whose rules the request must satisfy."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Literal
 
 from convnorm.targets.anthropic_messages import AnthropicProfile
+from convnorm.targets.fault import Fault
 from convnorm.targets.openai_chat import ChatProfile
 from convnorm.targets.openai_responses import ResponsesProfile
-
-
-class Fault(StrEnum):
-    """What can be wrong with a history, whoever the provider is.
-
-    A pass repairs faults; `Target.rules` says which rule of this provider forbids each one.
-    """
-
-    UNANSWERED = "unanswered"
-    DISPLACED = "displaced"
-    ORPHAN = "orphan"
-    SECOND_RESULT = "second_result"
-    REUSED_CALL_ID = "reused_call_id"
-    CALL_ID_MISSING = "call_id_missing"
-    CALL_ID_EMPTY = "call_id_empty"
-    RESULT_ID_MISSING = "result_id_missing"
-    ID_TWICE = "id_twice"
-    REPLAY = "replay"
-    UNSTORED_REASONING = "unstored_reasoning"
-    UNSTORED_ID = "unstored_id"
-    NULL_CONTENT = "null_content"
-    EMPTY_CONTENT = "empty_content"
-    EMPTY_CALLS = "empty_calls"
-    NULL_OUTPUT = "null_output"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +19,7 @@ class Target:
     dialect: str
     """The wire shape that comes in and goes out; by default the API's own."""
     rules: Mapping[Fault, str]
-    """Which rule of this API forbids a fault. A fault that is not named here is none."""
+    """Which rule forbids a fault, here. A fault that is not named here is none."""
     provider: str = "openai"
     model: str | None = None
     adjacent_results: bool = False
@@ -60,6 +36,18 @@ class Target:
     """The same for the Responses API."""
     anthropic: AnthropicProfile = field(default_factory=AnthropicProfile)
     """The same for Anthropic Messages."""
+
+    @property
+    def profile(self) -> ChatProfile | ResponsesProfile | AnthropicProfile:
+        """What this server and model take of the API they speak."""
+        return PROFILES[self.name](self)
+
+
+PROFILES: Mapping[str, Callable[[Target], ChatProfile | ResponsesProfile | AnthropicProfile]] = {
+    "openai.chat": lambda target: target.chat,
+    "openai.responses": lambda target: target.responses,
+    "anthropic.messages": lambda target: target.anthropic,
+}
 
 
 @dataclass(frozen=True, slots=True)
