@@ -19,10 +19,10 @@ from convnorm.testing.reading import dump
 from convnorm.testing.strategies import Growth, Sample, broken, conversations, growing, mutators
 
 TARGETS = (
-    ("openai.chat", None),
-    ("openai.responses", None),
-    ("openai.responses", "azure-foundry"),
-    ("openai.responses", "vllm"),
+    ("openai.chat", None, None),
+    ("openai.responses", None, None),
+    ("openai.responses", "azure-foundry", None),
+    ("openai.responses", "vllm", None),
 )
 LAWS: tuple[Callable[[Sample, Policy], object], ...] = (
     laws.pure,  # first: the others would not notice what an earlier run changed for good
@@ -38,14 +38,14 @@ EXAMPLES = settings().max_examples * 20
 ENOUGH = settings().max_examples // 2
 """How often each premise must be met in a run, so that a law is never kept by having no cases."""
 
-for_every_target = pytest.mark.parametrize("dialect, provider", TARGETS)
+for_every_target = pytest.mark.parametrize("dialect, provider, model", TARGETS)
 
 
 @st.composite
-def samples(draw: st.DrawFn, dialect: str, provider: str | None) -> Sample:
+def samples(draw: st.DrawFn, dialect: str, provider: str | None, model: str | None) -> Sample:
     """Broken histories, and a valid one now and then."""
     valid = draw(st.integers(0, 9)) == 9
-    return draw((conversations if valid else broken)(dialect, provider=provider))
+    return draw((conversations if valid else broken)(dialect, provider=provider, model=model))
 
 
 def repairable(target: Target) -> set[str]:
@@ -71,13 +71,13 @@ def assert_enough(seen: Mapping[str, int], wanted: Iterable[str]) -> None:
 
 
 @for_every_target
-def test_laws(dialect: str, provider: str | None) -> None:
+def test_laws(dialect: str, provider: str | None, model: str | None) -> None:
     """Every law holds for valid histories and for broken ones, whichever rule they break."""
-    policy = Policy.for_target(dialect, provider=provider)
+    policy = Policy.for_target(dialect, provider=provider, model=model)
     seen: Counter[str] = Counter()
 
     @settings(max_examples=EXAMPLES)
-    @given(samples(dialect, provider))
+    @given(samples(dialect, provider, model))
     def holds(sample: Sample) -> None:
         seen.update(premises(sample, policy))
         for law in LAWS:
@@ -93,13 +93,13 @@ def test_laws(dialect: str, provider: str | None) -> None:
 
 
 @for_every_target
-def test_stable_prefix(dialect: str, provider: str | None) -> None:
+def test_stable_prefix(dialect: str, provider: str | None, model: str | None) -> None:
     """What was sent stays what it was while the history grows, whichever rule it breaks."""
-    policy = Policy.for_target(dialect, provider=provider)
+    policy = Policy.for_target(dialect, provider=provider, model=model)
     seen: Counter[str] = Counter()
 
     @settings(max_examples=EXAMPLES)
-    @given(growing(dialect, provider=provider))
+    @given(growing(dialect, provider=provider, model=model))
     def holds(growth: Growth) -> None:
         frontier = laws.stable_prefix(growth, policy)
         if frontier > 1:
@@ -110,12 +110,12 @@ def test_stable_prefix(dialect: str, provider: str | None) -> None:
 
 
 @for_every_target
-def test_valid_histories(dialect: str, provider: str | None) -> None:
+def test_valid_histories(dialect: str, provider: str | None, model: str | None) -> None:
     """Nothing is wrong with what `conversations` makes, not even by a disputed rule."""
-    policy = Policy.for_target(dialect, provider=provider)
+    policy = Policy.for_target(dialect, provider=provider, model=model)
 
     @settings(max_examples=EXAMPLES)
-    @given(conversations(dialect, provider=provider))
+    @given(conversations(dialect, provider=provider, model=model))
     def holds(sample: Sample) -> None:
         assert premises(sample, policy) == {"nothing wrong"}
 
@@ -127,13 +127,13 @@ HARMLESS = {"vendor_keys", "source_differs"}
 
 
 @for_every_target
-def test_every_fault_shows(dialect: str, provider: str | None) -> None:
+def test_every_fault_shows(dialect: str, provider: str | None, model: str | None) -> None:
     """Whatever history a fault is put into, `check` sees it before and not after."""
-    policy = Policy.for_target(dialect, provider=provider)
-    for fault in sorted(mutators(dialect, provider=provider).keys() - HARMLESS):
+    policy = Policy.for_target(dialect, provider=provider, model=model)
+    for fault in sorted(mutators(dialect, provider=provider, model=model).keys() - HARMLESS):
 
         @settings(max_examples=EXAMPLES // 40)
-        @given(broken(dialect, provider=provider, fault=fault))
+        @given(broken(dialect, provider=provider, model=model, fault=fault))
         def shows(sample: Sample) -> None:
             report = explain(sample.request, policy, context=sample.context)
             assert report.violations, sample.applied
@@ -172,12 +172,12 @@ def frozen(value: Any) -> Any:
 
 
 @for_every_target
-def test_frozen_input(dialect: str, provider: str | None) -> None:
+def test_frozen_input(dialect: str, provider: str | None, model: str | None) -> None:
     """Nothing in the caller's data is written to, however deep it lies."""
-    policy = Policy.for_target(dialect, provider=provider)
+    policy = Policy.for_target(dialect, provider=provider, model=model)
 
     @settings(max_examples=EXAMPLES)
-    @given(samples(dialect, provider))
+    @given(samples(dialect, provider, model))
     def holds(sample: Sample) -> None:
         plain = json.loads(dump(sample.request))
         expected = explain(plain, policy, context=sample.context)
@@ -191,24 +191,24 @@ IN_ANOTHER_PROCESS = """
 import json, sys
 from convnorm import Context, Policy, normalize_request
 for line in sys.stdin:
-    dialect, provider, request, facts = json.loads(line)
-    policy = Policy.for_target(dialect, provider=provider)
+    dialect, provider, model, request, facts = json.loads(line)
+    policy = Policy.for_target(dialect, provider=provider, model=model)
     print(json.dumps(normalize_request(request, policy, context=Context(**facts))))
 """
 
 
-def collected(dialect: str, provider: str | None) -> list[tuple[str, str]]:
+def collected(dialect: str, provider: str | None, model: str | None) -> list[tuple[str, str]]:
     """Made-up requests as another process can read them, and what this one sends for each."""
-    policy = Policy.for_target(dialect, provider=provider)
+    policy = Policy.for_target(dialect, provider=provider, model=model)
     found: list[tuple[str, str]] = []
 
     @settings(max_examples=EXAMPLES // 4)
-    @given(broken(dialect, provider=provider))
+    @given(broken(dialect, provider=provider, model=model))
     def collect(sample: Sample) -> None:
         request = json.loads(dump(sample.request))
         facts = sample.context.model_dump(mode="json", exclude_defaults=True)
         sent = explain(request, policy, context=sample.context).request
-        found.append((json.dumps([dialect, provider, request, facts]), json.dumps(sent)))
+        found.append((json.dumps([dialect, provider, model, request, facts]), json.dumps(sent)))
 
     collect()
     return found

@@ -80,9 +80,11 @@ class Growth:
     after: Sample
 
 
-def mutators(dialect: str, *, provider: str | None = None) -> Mapping[str, Mutator]:
+def mutators(
+    dialect: str, *, provider: str | None = None, model: str | None = None
+) -> Mapping[str, Mutator]:
     """The faults that this provider's endpoint can show and convnorm repairs there."""
-    target = find_target(dialect, provider=provider)
+    target = find_target(dialect, provider=provider, model=model)
     return {name: mutate for name, mutate in MUTATORS[dialect].items() if _applies(name, target)}
 
 
@@ -93,20 +95,27 @@ def _applies(name: str, target: Target) -> bool:
 
 
 @st.composite
-def conversations(draw: st.DrawFn, dialect: str, *, provider: str | None = None) -> Sample:
+def conversations(
+    draw: st.DrawFn, dialect: str, *, provider: str | None = None, model: str | None = None
+) -> Sample:
     """Histories that this provider accepts as they stand."""
-    pen = Pen(draw, find_target(dialect, provider=provider))
+    pen = Pen(draw, find_target(dialect, provider=provider, model=model))
     draft: Draft = _WRITERS[dialect].written(pen, linked=True)
     return Sample(draft.request(dressed(pen, draft.elements)), draft.context(), copied=False)
 
 
 @st.composite
 def broken(
-    draw: st.DrawFn, dialect: str, *, provider: str | None = None, fault: str | None = None
+    draw: st.DrawFn,
+    dialect: str,
+    *,
+    provider: str | None = None,
+    model: str | None = None,
+    fault: str | None = None,
 ) -> Sample:
     """Histories with one to three faults, or with this one only."""
-    pen = Pen(draw, find_target(dialect, provider=provider))
-    faults = mutators(dialect, provider=provider)
+    pen = Pen(draw, find_target(dialect, provider=provider, model=model))
+    faults = mutators(dialect, provider=provider, model=model)
     draft, applied = _broken(pen, faults if fault is None else {fault: faults[fault]})
     elements = dressed(pen, draft.elements)
     copied: bool | None = bool(draft.copies) or not COPYING.isdisjoint(applied)
@@ -116,10 +125,12 @@ def broken(
 
 
 @st.composite
-def growing(draw: st.DrawFn, dialect: str, *, provider: str | None = None) -> Growth:
+def growing(
+    draw: st.DrawFn, dialect: str, *, provider: str | None = None, model: str | None = None
+) -> Growth:
     """A history with up to three faults, and the same one before its last elements came."""
-    pen = Pen(draw, find_target(dialect, provider=provider))
-    faults = mutators(dialect, provider=provider)
+    pen = Pen(draw, find_target(dialect, provider=provider, model=model))
+    faults = mutators(dialect, provider=provider, model=model)
     # What is still pending may not be sent while it is last.
     draft, applied = _broken(
         pen, {name: faults[name] for name in faults if name != "pending_result"}
