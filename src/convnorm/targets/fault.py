@@ -25,5 +25,3 @@ class Fault(StrEnum):
     EMPTY_CONTENT = "empty_content"
     EMPTY_CALLS = "empty_calls"
     NULL_OUTPUT = "null_output"
-    CALL_ID_LONG = "call_id_long"
-    CALL_ID_FORM = "call_id_form"

@@ -18,10 +18,7 @@ class ChatProfile:
     known to check is disputed there.
     """
 
-    ASKS: ClassVar[Mapping[Fault, tuple[str, str]]] = {
-        Fault.CALL_ID_LONG: ("call_id_length", "chat-tool-call-id-too-long"),
-        Fault.CALL_ID_FORM: ("nine_character_ids", "mistral-tool-call-id-format"),
-    }
+    ASKS: ClassVar[Mapping[Fault, tuple[str, str]]] = {}
     """What only some servers or models refuse: the field below that says so, and the rule."""
 
     call_id_length: int | None = None

@@ -146,7 +146,7 @@ SCENES: tuple[Callable[[Pen], list[Element]], ...] = (
 def written(pen: Pen, *, linked: bool = False) -> Draft:
     """A valid history; Chat knows no links to what a server holds."""
     del linked
-    draft = Draft(KEY, [*opening(pen), *question(pen)], {"model": "gpt-5.1"})
+    draft = Draft(KEY, [*opening(pen), *question(pen)], {"model": pen.target.model or "gpt-5.1"})
     for _ in range(pen.below(5)):
         draft.elements += pen.pick(SCENES)(pen)
     return draft

@@ -326,7 +326,7 @@ SCENES: tuple[Callable[[Scribe], list[Element]], ...] = (
 def written(pen: Pen, *, linked: bool = False) -> Draft:
     """A valid history; a linked one may answer calls that only the server has."""
     scribe = Scribe(pen)
-    draft = Draft(KEY, [], {"model": "gpt-5.1"})
+    draft = Draft(KEY, [], {"model": pen.target.model or "gpt-5.1"})
     if scribe.store is not None:
         (draft.facts if scribe.chance(4) else draft.body)["store"] = scribe.store
     if linked and scribe.store is not False and scribe.chance(6):
