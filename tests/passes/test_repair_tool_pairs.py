@@ -431,3 +431,12 @@ def test_nameless_result_of_two_nameless_calls_is_blamed_on_the_missing_id() -> 
     assert ["resp-required-field-missing"] == [
         edit.rule for edit in report.edits if edit.what == "insert" and "[2]" in edit.where
     ]
+
+
+def test_late_result_that_beats_an_empty_one_is_no_missing_one() -> None:
+    """The move is blamed on the rule that was broken: the call had two results."""
+    history = [user("a"), calls("a1"), result("a1", None), user("b"), result("a1", "real")]
+
+    report = explain(history, CHAT)
+    assert [user("a"), calls("a1"), result("a1", "real"), user("b")] == report.messages
+    assert {"chat-duplicate-tool-result"} == {edit.rule for edit in report.edits}

@@ -102,6 +102,8 @@ class _Repair:
         """Turns with a result that do not stay where they are."""
         self.quoted: dict[int, str] = {}
         """Turns with a result that become a user turn, and the rule that wants it."""
+        self.chosen: set[int] = set()
+        """Turns with a result that was taken instead of an earlier one."""
         self.behind_block: list[tuple[int, int]] = []
         """Quoted turns that stand inside a block of results, and where it ends."""
         self.refers_at = next(
@@ -134,10 +136,12 @@ class _Repair:
             if self.target.adjacent_results and at < where <= end:
                 blocks[at] = (end, max(behind, where))
             elif self.target.adjacent_results or where < at:
+                # Where another result stood in its place, nothing was unanswered.
+                fault = Fault.SECOND_RESULT if where in self.chosen else Fault.DISPLACED
                 yield Move(
                     where,
                     behind,
-                    rule=self.rules[Fault.DISPLACED],
+                    rule=self.rules[fault],
                     why=f"the result of {call_id} belongs behind its call",
                 )
         for turn, end in self.behind_block:
@@ -172,6 +176,7 @@ class _Repair:
                     weak == (False, False) and self.options.duplicates == "last"
                 ):
                     kept, other = other, kept
+                    self.chosen.add(kept.turn)
                 pair.result = kept
                 loser = self._result(other)
                 if _says_nothing(loser) or same(loser.output, self._result(kept).output):
