@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any, Final, Literal, NamedTuple
 
 from convnorm.targets import Fault
+from convnorm.wire import LIST, is_media
 from convnorm.wire import fields as keys_of
 
 
@@ -192,14 +193,9 @@ def same_item(one: Item, other: Item) -> bool:
             return one.text == other.text and one.proof == other.proof
         case ToolCall(answered_by=()), ToolCall():
             # The server ran it: its results are part of the item.
-            return same(keys_of(one.raw), keys_of(other.raw))
+            return _same_call(one, other) and same(keys_of(one.raw), keys_of(other.raw))
         case ToolCall(), ToolCall():
-            return (
-                one.call_id == other.call_id
-                and one.kind == other.kind
-                and one.name == other.name
-                and same(one.arguments, other.arguments)
-            )
+            return _same_call(one, other)
         case ToolResult(), ToolResult():
             return (
                 one.call_id == other.call_id
@@ -207,6 +203,22 @@ def same_item(one: Item, other: Item) -> bool:
                 and same(one.output, other.output)
             )
     return same(one.raw, other.raw)
+
+
+def _same_call(one: ToolCall, other: ToolCall) -> bool:
+    return (
+        one.call_id == other.call_id
+        and one.kind == other.kind
+        and one.name == other.name
+        and same(one.arguments, other.arguments)
+    )
+
+
+def media_of(output: object) -> Iterator[Media]:
+    """The parts of an output that are no text."""
+    for part in output if isinstance(output, LIST) else ():
+        if is_media(part):
+            yield Media("media", part)
 
 
 def same(one: object, other: object) -> bool:

@@ -37,7 +37,7 @@ def text_of(output: object, where: str) -> str:
         return output
     if isinstance(output, LIST):
         return "\n".join(_part_text(part, where) for part in output if not is_media(part))
-    return _json(output, where)
+    return json_text(output, where)
 
 
 def is_media(part: object) -> bool:
@@ -52,14 +52,15 @@ MEDIA = frozenset({"input_image", "image_url", "input_audio", "input_file", "fil
 def _part_text(part: object, where: str) -> str:
     keys = fields(part) or {}
     text = keys.get("text")
-    return text if isinstance(text, str) else _json(part, where)
+    return text if isinstance(text, str) else json_text(part, where)
 
 
-def _json(value: object, where: str) -> str:
+def json_text(value: object, where: str) -> str:
+    """A value as JSON text; what is no JSON is an error that says where it stands."""
     try:
         return json.dumps(value, ensure_ascii=False, default=_plain)
     except (TypeError, ValueError, RecursionError) as error:
-        raise DialectError(f"{where} holds an output that is no JSON: {error}") from None
+        raise DialectError(f"{where} holds a value that is no JSON: {error}") from None
 
 
 def _plain(value: object) -> object:

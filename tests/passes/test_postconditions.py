@@ -25,6 +25,21 @@ REPAIRS = {
         "resp-duplicate-call-id",
         "resp-call-id-empty",
     },
+    "repair_arguments": {
+        "chat-arguments-not-string",
+        "template-arguments-json",
+        "resp-arguments-not-string",
+    },
+    "legalise_ids": {
+        "chat-tool-call-id-too-long",
+        "chat-function-name-invalid",
+        "resp-call-id-too-long",
+        "resp-name-invalid",
+        "resp-id-prefix",
+        "resp-id-charset",
+        "resp-id-too-long",
+        "resp-hosted-item-id-missing",
+    },
     "drop_empty": {
         "chat-content-null",
         "chat-content-empty-array",

@@ -1,5 +1,8 @@
 """What every dialect needs: the shape of its module, and how to refuse what it cannot read."""
 
+import json
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -8,10 +11,36 @@ from convnorm.context import Context
 from convnorm.errors import DialectError
 from convnorm.facts import Fact
 from convnorm.ir import GONE, History, Media, Opaque, Text, Turn
-from convnorm.targets import Target
+from convnorm.targets import Profile, Target
 from convnorm.wire import LIST, fields
 
 NOTHING: frozenset[str] = frozenset()
+_LEGAL = re.compile(r"[a-zA-Z0-9_-]+").fullmatch
+"""Letters that are legal in every name; in an id only its length is asked, or nine of them."""
+
+
+class CallLimits:
+    """What a survey asks of calls: ids, names and arguments that no target could mind."""
+
+    def __init__(self, profile: Profile) -> None:
+        most = sys.maxsize if profile.call_id_length is None else profile.call_id_length
+        self.id_length = 0 if profile.nine_character_ids == "refused" else most
+        self.name_length = profile.name_length
+        self.parses = profile.parsed_arguments == "refused"
+
+    def survey(self, name: object, arguments: object, facts: set[Fact]) -> None:
+        """Name the facts that could wake the passes for ids and for arguments."""
+        if type(arguments) is not str:
+            facts.add(Fact.ARGUMENTS)
+        elif self.parses:
+            if not _is_object(arguments):
+                facts.add(Fact.ARGUMENTS)
+        elif arguments and arguments[-1] != "}":
+            facts.add(Fact.ARGUMENTS)
+        if not isinstance(name, str) or (
+            self.name_length is not None and (len(name) > self.name_length or not _LEGAL(name))
+        ):
+            facts.add(Fact.IDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +55,13 @@ class Call:
     def where(self, turn: Turn) -> str:
         """The path of a turn in what the caller passed."""
         return self.key if turn.at is None else f"{self.key}[{turn.at}]"
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 class Dialect(Protocol):

@@ -8,7 +8,16 @@ known here is opaque, and a message is written by laying what changed over the c
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from convnorm.dialects.dialect import NOTHING, Call, decode_content, decoded, mended, read, text_id
+from convnorm.dialects.dialect import (
+    NOTHING,
+    Call,
+    CallLimits,
+    decode_content,
+    decoded,
+    mended,
+    read,
+    text_id,
+)
 from convnorm.envelope import is_close
 from convnorm.facts import Fact
 from convnorm.ir import (
@@ -56,9 +65,10 @@ def _part_types(element: Mapping[str, Any]) -> Iterator[str]:
             yield kind
 
 
-def survey(elements: Sequence[object], call: Call) -> set[Fact]:  # noqa: ARG001  # as in every dialect
+def survey(elements: Sequence[object], call: Call) -> set[Fact]:
     """One scan over the messages; see `Fact` for what it looks for."""
     facts: set[Fact] = set()
+    limits = CallLimits(call.target.profile)
     ids: set[str] = set()
     call_ids: set[str] = set()
     waiting: set[str] = set()
@@ -93,9 +103,11 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:  # noqa: ARG001
             if not calls:
                 facts.add(Fact.EMPTY)
             else:
-                _survey_calls(calls, waiting, call_ids, facts)
+                _survey_calls(calls, waiting, call_ids, facts, limits)
         elif role not in ROLES:
             facts.add(Fact.SHAPE)
+        if "function_call" in message and (old := fields(message["function_call"])) is not None:
+            limits.survey(old.get("name"), old.get("arguments"), facts)
     if waiting:
         facts.add(Fact.PAIRING)
     if not elements:
@@ -112,16 +124,27 @@ def _may_be_null(message: Mapping[str, Any]) -> bool:
             return role == "function"
 
 
-def _survey_calls(calls: object, waiting: set[str], call_ids: set[str], facts: set[Fact]) -> None:
+def _survey_calls(
+    calls: object, waiting: set[str], call_ids: set[str], facts: set[Fact], limits: CallLimits
+) -> None:
     for tool_call in calls if isinstance(calls, LIST) else ():
         keys = tool_call if type(tool_call) is dict else fields(tool_call)
         if keys is None:
             facts.add(Fact.SHAPE)
             continue
         call_id = keys.get("id")
+        body = keys.get("function")
+        if type(body) is not dict:
+            kind = _kind(keys)
+            body = fields(keys.get(kind)) or {}
+            limits.survey(body.get("name"), body.get(BODY[kind][1]), facts)
+        else:
+            limits.survey(body.get("name"), body.get("arguments"), facts)
         if not isinstance(call_id, str) or not call_id:
             facts.add(Fact.PAIRING)
             continue
+        if len(call_id) > limits.id_length:
+            facts.add(Fact.IDS)
         if call_id in call_ids:
             facts.add(Fact.REPEATED_CALL)
             if call_id in waiting:
@@ -182,11 +205,15 @@ def _items(message: Mapping[str, Any]) -> tuple[Item, ...]:
     return tuple(items)
 
 
+def _kind(keys: Mapping[str, Any]) -> str:
+    return "custom" if keys.get("type") == "custom" else "function"
+
+
 def _call(raw: object) -> Item:
     keys = fields(raw)
     if keys is None:
         return Opaque(raw, slot="tool_calls")
-    kind = "custom" if keys.get("type") == "custom" else "function"
+    kind = _kind(keys)
     key, arguments = BODY[kind]
     body = fields(keys.get(key)) or {}
     return ToolCall(
@@ -282,7 +309,8 @@ def _written(item: Item) -> Any:
             part = dict(fields(item.raw) or {})
             return part | {PART_TEXT.get(str(part.get("type")), "text"): item.text}
         case ToolCall(kind="legacy_function"):
-            return item.raw
+            old = dict(fields(item.raw) or {})
+            return old | {"name": item.name, "arguments": item.arguments}
         case ToolCall():
             keys = dict(fields(item.raw) or {"type": item.kind})
             name, arguments = (

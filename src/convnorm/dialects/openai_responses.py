@@ -5,14 +5,26 @@ or something the server made, which passes whole. `ITEMS` is the whole knowledge
 type that is not in it is opaque.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from convnorm.dialects.dialect import NOTHING, Call, decode_content, decoded, mended, read, text_id
+from convnorm.dialects.dialect import (
+    NOTHING,
+    Call,
+    CallLimits,
+    decode_content,
+    decoded,
+    mended,
+    read,
+    text_id,
+)
 from convnorm.envelope import is_close
 from convnorm.facts import Fact
 from convnorm.ir import (
+    GONE,
+    Flaw,
     History,
     Item,
     Media,
@@ -24,6 +36,7 @@ from convnorm.ir import (
     Turn,
     same_item,
 )
+from convnorm.targets import Fault
 from convnorm.wire import LIST, fields
 
 KEY = "input"
@@ -51,15 +64,17 @@ class Spec:
     """The API wants a call for the output and an output for the call."""
     needs_id: bool = True
     """The item is refused without its id: the server looks it up, or the type says so."""
+    prefix: str = ""
+    """How ids of this type begin, where the API was seen to insist."""
     name: str = "name"
     arguments: str = "arguments"
     output: str = "output"
 
 
 ITEMS = {
-    "message": Spec("message", needs_id=False),
-    "reasoning": Spec("reasoning", needs_id=False),
-    "function_call": Spec("call", "function", paired=True, needs_id=False),
+    "message": Spec("message", needs_id=False, prefix="msg"),
+    "reasoning": Spec("reasoning", needs_id=False, prefix="rs"),
+    "function_call": Spec("call", "function", paired=True, needs_id=False, prefix="fc"),
     "function_call_output": Spec("result", "function", paired=True, needs_id=False),
     "custom_tool_call": Spec("call", "custom", paired=True, needs_id=False, arguments="input"),
     "custom_tool_call_output": Spec("result", "custom", paired=True, needs_id=False),
@@ -97,6 +112,21 @@ UNKNOWN = Spec("other", needs_id=False)
 JUDGED = frozenset({"computer", "mcp_approval"})
 """Kinds with acknowledgements and approvals, which nothing may repair silently."""
 
+TEXTUAL = ("function", "custom")
+"""Kinds whose arguments are a text."""
+HOSTED = frozenset(
+    {
+        "mcp",
+        "mcp_list_tools",
+        "web_search",
+        "file_search",
+        "code_interpreter",
+        "image_generation",
+    }
+)
+"""Kinds that the server runs by itself and finds again by their id."""
+LETTERS = re.compile(r"[a-zA-Z0-9_-]+").fullmatch
+
 ANSWERED_BY = {"local_shell": ("function", "local_shell")}
 """Kinds of call that an output of another kind answers too."""
 
@@ -130,6 +160,7 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
     """One scan over the input items; see `Fact` for what it looks for."""
     context = call.context
     facts: set[Fact] = set()
+    limits, longest = CallLimits(call.target.profile), call.target.responses.item_id_length
     ids: set[str] = set()
     call_ids: set[str] = set()
     waiting: dict[str, str] = {}
@@ -143,6 +174,8 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
             ids.add(item_id)
             if context.store is not True and not spec.needs_id and spec is not UNKNOWN:
                 facts.add(Fact.STORE_UNKNOWN if context.store is None else Fact.UNSTORED)
+        if _id_flaw(item, spec, longest):
+            facts.add(Fact.IDS)
         if spec.kind in JUDGED:
             facts.add(Fact.SHAPE)
         if spec.what == "message":
@@ -166,6 +199,10 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
             elif not call_id:
                 facts.add(Fact.PAIRING)
             else:
+                if len(call_id) > limits.id_length:
+                    facts.add(Fact.IDS)
+                if spec.kind in TEXTUAL:
+                    limits.survey(item.get("name"), item.get(spec.arguments), facts)
                 if call_id in call_ids:
                     facts |= {Fact.REPEATED_CALL, Fact.PAIRING}
                 call_ids.add(call_id)
@@ -175,6 +212,26 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
     if not elements:
         facts.add(Fact.SHAPE)
     return facts
+
+
+def _id_flaw(item: Mapping[str, Any], spec: Spec, longest: int | None) -> Flaw | None:
+    """An id that no server made, or that a hosted item lacks."""
+    own = item.get("id")
+    if own is None:
+        if spec.kind not in HOSTED:
+            return None
+        return Flaw(Fault.HOSTED_ID_MISSING, "id", GONE, f"a {item.get('type')} has no id")
+    if longest is None or spec is UNKNOWN or spec.kind in JUDGED or _item_id_is_call_id(item, spec):
+        return None
+    if not isinstance(own, str) or not LETTERS(own[:longest]):
+        fault, why = Fault.ITEM_ID_LETTERS, f"the id is {str(own)[:64]!r}"
+    elif len(own) > longest:
+        fault, why = Fault.ITEM_ID_LONG, f"the id has {len(own)} characters"
+    elif not own.startswith(spec.prefix):
+        fault, why = Fault.ITEM_ID_PREFIX, f"the id {own!r} does not begin with {spec.prefix!r}"
+    else:
+        return None
+    return Flaw(fault, "id", GONE, why)
 
 
 def _call_id(item: Mapping[str, Any], spec: Spec) -> str | None:
@@ -187,9 +244,13 @@ def _call_id(item: Mapping[str, Any], spec: Spec) -> str | None:
 
 def _item_id(item: Mapping[str, Any], spec: Spec) -> str | None:
     """The id of the item itself, which is not the id of the call it answers."""
-    if spec.kind == "local_shell" and spec.what == "result" and item.get("call_id") is None:
+    if _item_id_is_call_id(item, spec):
         return None
     return text_id(item.get("id"))
+
+
+def _item_id_is_call_id(item: Mapping[str, Any], spec: Spec) -> bool:
+    return spec.kind == "local_shell" and spec.what == "result" and item.get("call_id") is None
 
 
 def _stands_alone(item: Mapping[str, Any]) -> bool:
@@ -199,12 +260,16 @@ def _stands_alone(item: Mapping[str, Any]) -> bool:
 
 def decode(elements: Sequence[object], request: Mapping[str, Any], call: Call) -> History:
     """The history behind `input`."""
-    turns = [_turn(element, read(element, KEY, at), at) for at, element in enumerate(elements)]
+    longest = call.target.responses.item_id_length
+    turns = [
+        _turn(element, read(element, KEY, at), at, longest) for at, element in enumerate(elements)
+    ]
     return decoded(turns, request, call.context)
 
 
-def _turn(raw: object, item: Mapping[str, Any], at: int) -> Turn:
+def _turn(raw: object, item: Mapping[str, Any], at: int, longest: int | None) -> Turn:
     spec = _spec(item)
+    flaw = _id_flaw(item, spec, longest)
     return Turn(
         _role(item, spec),
         _items(raw, item, spec),
@@ -214,6 +279,7 @@ def _turn(raw: object, item: Mapping[str, Any], at: int) -> Turn:
         spec.needs_id,
         (empties := _empties(item, spec)),
         has_more=bool(empties) and any(item[key] for key in item.keys() - KNOWN),
+        flaws=() if flaw is None else (flaw,),
     )
 
 
@@ -296,6 +362,9 @@ def _element(turn: Turn) -> Any:
         case (ToolCall() as call,) if spec.paired:
             if call.call_id != _call_id(was, spec):
                 item["call_id"] = call.call_id
+            for key, value in ((spec.name, call.name), (spec.arguments, call.arguments)):
+                if value is not None and value is not was.get(key):
+                    item[key] = value
         case (ToolResult() as result,) if spec.paired:
             if result.kind != spec.kind:
                 item |= {"type": OUTPUT_TYPE[result.kind], "call_id": result.call_id}

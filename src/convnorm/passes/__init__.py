@@ -22,6 +22,8 @@ from convnorm.ir import History
 from convnorm.passes.arbitrate_sources import ArbitrateSources
 from convnorm.passes.dedupe import Dedupe
 from convnorm.passes.drop_empty import DropEmpty
+from convnorm.passes.legalise_ids import LegaliseIds
+from convnorm.passes.repair_arguments import RepairArguments
 from convnorm.passes.repair_tool_pairs import RepairToolPairs
 from convnorm.passes.strip_ids import StripIds
 
@@ -34,6 +36,10 @@ ORDER = (
     StripIds,
     # Pairs are mended on what is really going to be sent.
     RepairToolPairs,
+    # What a missing result says depends on the arguments as they came.
+    RepairArguments,
+    # Pairs are found by the ids they came with.
+    LegaliseIds,
     # Only now is it known which turns have nothing left to say.
     DropEmpty,
 )

@@ -11,11 +11,22 @@ from convnorm.dialects.dialect import Call
 from convnorm.edits import Drop, Edit, Insert, Loss, Move, Replace
 from convnorm.errors import NotReadyError, UnrepairableError
 from convnorm.facts import Fact
-from convnorm.ir import History, Item, Media, Opaque, Place, Text, ToolCall, ToolResult, Turn, same
+from convnorm.ir import (
+    History,
+    Item,
+    Opaque,
+    Place,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+    media_of,
+    same,
+)
 from convnorm.options import Options
 from convnorm.pairing import Pair, pair_up
 from convnorm.targets import Fault
-from convnorm.wire import LIST, is_media, text_of
+from convnorm.wire import text_of
 
 
 class RepairToolPairs(Options):
@@ -220,7 +231,7 @@ class _Repair:
                 text = envelope.quote(
                     text_of(result.output, self.call.where(turn)), call_id=result.call_id, name=name
                 )
-                items: tuple[Item, ...] = (Text(text), *_media(result.output))
+                items: tuple[Item, ...] = (Text(text), *media_of(result.output))
                 new = Turn("user", items, at=turn.at, source=turn.source)
                 yield Replace(place.turn, new, rule=rule, why=f"{why}: quoted as data")
 
@@ -348,10 +359,3 @@ def _is_json(arguments: object) -> bool:
 
 def _says_nothing(result: ToolResult) -> bool:
     return result.synthetic or result.output is None
-
-
-def _media(output: object) -> Iterator[Media]:
-    """Parts of an output that are no text; they follow the quotation as they are."""
-    for part in output if isinstance(output, LIST) else ():
-        if is_media(part):
-            yield Media("media", part)

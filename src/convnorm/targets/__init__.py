@@ -9,11 +9,12 @@ from convnorm.options import nearest
 from convnorm.targets import anthropic_messages, openai_chat, openai_responses
 from convnorm.targets.apis import APIS
 from convnorm.targets.fault import Fault
+from convnorm.targets.profile import Profile
 from convnorm.targets.providers import PROVIDERS
 from convnorm.targets.target import Target
 from convnorm.targets.variant import asked, variant
 
-__all__ = ["Fault", "Target", "find_target"]
+__all__ = ["Fault", "Profile", "Target", "find_target"]
 
 logger = logging.getLogger("convnorm")
 

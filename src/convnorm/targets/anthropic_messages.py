@@ -3,22 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from convnorm.targets.fault import Fault
+from convnorm.targets.profile import Profile
 from convnorm.targets.variant import variant
 
 
 @dataclass(frozen=True, slots=True)
-class AnthropicProfile:
+class AnthropicProfile(Profile):
     """What one server, with one model, takes in `messages`.
 
     The defaults are the first party's, for a model that nobody named: where models differ they
     take the lenient side.
     """
-
-    ASKS: ClassVar[Mapping[Fault, tuple[str, str]]] = {}
-    """What only some servers or models refuse: the field below that says so, and the rule."""
 
     prefill: bool = True
     """The list may end with an assistant message, which the model continues."""

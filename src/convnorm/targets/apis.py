@@ -23,6 +23,8 @@ APIS = {
             Fault.EMPTY_CONTENT: "chat-content-empty-array",
             Fault.EMPTY_CALLS: "chat-tool-calls-empty-array",
             Fault.NULL_OUTPUT: "chat-content-null",
+            Fault.NAME_MISSING: "chat-function-name-invalid",
+            Fault.NAME_EMPTY: "chat-function-name-invalid",
         },
     ),
     "openai.responses": Target(
@@ -45,6 +47,10 @@ APIS = {
             Fault.UNSTORED_ID: "id-unstored",
             Fault.NULL_CONTENT: "resp-required-field-missing",
             Fault.NULL_OUTPUT: "resp-required-field-missing",
+            Fault.NAME_MISSING: "resp-required-field-missing",
+            Fault.HOSTED_ID_MISSING: "resp-hosted-item-id-missing",
+            Fault.ARGUMENTS_RAW: "resp-arguments-not-string",
+            Fault.ARGUMENTS_MISSING: "resp-required-field-missing",
         },
     ),
     # Its dialect and its passes are not built: its rules are, for check().

@@ -5,32 +5,28 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from convnorm.targets.fault import Fault
-
-Verdict = Literal["refused", "disputed", "accepted"]
-"""What a server does with something: `disputed` where nobody knows, or sources disagree."""
+from convnorm.targets.profile import Profile, Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class ChatProfile:
+class ChatProfile(Profile):
     """What one server, with one model, takes in `messages`.
 
     The defaults are for a server that nobody has described: what only OpenAI's own servers are
     known to check is disputed there.
     """
 
-    ASKS: ClassVar[Mapping[Fault, tuple[str, str]]] = {}
-    """What only some servers or models refuse: the field below that says so, and the rule."""
+    ASKS: ClassVar[Mapping[Fault, tuple[str, str]]] = {
+        Fault.CALL_ID_LONG: ("call_id_length", "chat-tool-call-id-too-long"),
+        Fault.CALL_ID_FORM: ("nine_character_ids", "mistral-tool-call-id-format"),
+        Fault.NAME_FORM: ("name_length", "chat-function-name-invalid"),
+        Fault.ARGUMENTS_RAW: ("raw_arguments", "chat-arguments-not-string"),
+        Fault.ARGUMENTS_MISSING: ("raw_arguments", "chat-arguments-not-string"),
+        Fault.ARGUMENTS_UNPARSED: ("parsed_arguments", "template-arguments-json"),
+    }
 
-    call_id_length: int | None = None
-    """How long a tool call id may be."""
-    nine_character_ids: Verdict = "accepted"
-    """What becomes of tool call ids that are not nine letters and digits."""
     names: Verdict = "disputed"
     """What becomes of names of functions and speakers that do not fit the pattern."""
-    raw_arguments: Verdict = "refused"
-    """What becomes of arguments that are no string."""
-    parsed_arguments: Verdict = "accepted"
-    """What becomes of old calls whose arguments do not parse as a JSON object."""
     message_limit: int = 2048
     """How many messages one request may have."""
     too_many: Verdict = "accepted"
@@ -75,6 +71,7 @@ class ChatProfile:
 OPENAI: Mapping[str, Any] = {
     "call_id_length": 40,
     "names": "refused",
+    "name_length": 64,
     "too_many": "disputed",
     "odd_parts": "refused",
     "images_elsewhere": "refused",

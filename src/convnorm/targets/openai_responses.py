@@ -2,25 +2,32 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from convnorm.targets.fault import Fault
-
-Verdict = Literal["refused", "disputed", "accepted"]
-"""What a server does with something: `disputed` where nobody knows, or sources disagree."""
+from convnorm.targets.profile import Profile, Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class ResponsesProfile:
+class ResponsesProfile(Profile):
     """What one server, with one model, takes in `input`.
 
     The defaults are for a server that nobody has described: what only OpenAI's own servers are
     known to check is disputed there.
     """
 
-    ASKS: ClassVar[Mapping[Fault, tuple[str, str]]] = {}
-    """What only some servers or models refuse: the field below that says so, and the rule."""
+    ASKS: ClassVar[Mapping[Fault, tuple[str, str]]] = {
+        Fault.CALL_ID_LONG: ("call_id_length", "resp-call-id-too-long"),
+        Fault.NAME_EMPTY: ("name_length", "resp-name-invalid"),
+        Fault.NAME_FORM: ("name_length", "resp-name-invalid"),
+        Fault.ITEM_ID_LONG: ("item_id_length", "resp-id-too-long"),
+        Fault.ITEM_ID_LETTERS: ("item_id_length", "resp-id-charset"),
+        Fault.ITEM_ID_PREFIX: ("item_id_length", "resp-id-prefix"),
+        Fault.ARGUMENTS_UNPARSED: ("parsed_arguments", "template-arguments-json"),
+    }
 
+    item_id_length: int | None = None
+    """How long the id of an item may be, where its letters and its prefix are checked."""
     schema: Verdict = "disputed"
     """What becomes of what OpenAI's schema forbids: ids and names of the wrong shape or length,
     unknown keys and item types, texts that are too long."""
@@ -41,6 +48,9 @@ class ResponsesProfile:
 
 
 OPENAI: Mapping[str, Any] = {
+    "call_id_length": 64,
+    "item_id_length": 64,
+    "name_length": 128,
     "schema": "refused",
     "assistant_input": "refused",
     "reasoning_content": "refused",
@@ -56,6 +66,7 @@ PROVIDERS: Mapping[str, Mapping[str, Any]] = {
     # It validates against the SDK's types, which know no patterns and lengths and let unknown
     # keys pass.
     "vllm": {
+        "parsed_arguments": "refused",
         "schema": "accepted",
         "assistant_input": "accepted",
         "reasoning_content": "accepted",

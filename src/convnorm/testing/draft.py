@@ -36,6 +36,13 @@ TOOLS = ("search", "get_weather", "run-tests")
 ARGUMENTS = ("{}", '{"q": "oslo"}', '{"path": "a.txt", "n": 2}')
 
 
+CUT = '{"path": "a.txt", "text": "def f('
+"""Arguments of which the end never came."""
+ODD_NAMES = ("crm.balance", " search ", "get weather", "x" * 130)
+"""Names that no function can be called by."""
+NO_NAMES = (None, "", "  ")
+
+
 class Pen:
     """Draws everything a history is made of; few draws, so that examples are fast and small."""
 

@@ -37,6 +37,9 @@ COPIES = frozenset(
 COPIERS = ("arbitrate_sources", "dedupe")
 """The passes that take copies out, before any other looks."""
 
+CALL = "<tool-call"
+"""How a call begins that is quoted, since it cannot be sent."""
+
 AnyPolicy = Policy | str | None
 
 
@@ -255,17 +258,22 @@ def _conserve_said(
 
 
 def _same_said(one: Said, other: Said) -> bool:
-    return one.what == other.what
+    # An item that cannot be sent is quoted whole.
+    quoted = one.role == "item" and other.role == "user" and one.text in words_in(other)
+    return one.what == other.what or quoted
 
 
 def _conserve_calls(
     before: Reading, after: Reading, copies: set[int], sample: Sample, report: Report
 ) -> None:
+    quotes = _new_quotes(before, after)
     for group in {call.what for call in before.calls}:
         asked = [call for call in before.calls if call.what == group]
         needed = [call.at for call in asked if call.at not in copies]
-        found = [call for call in after.calls if call.what == group]
-        if len(found) < max(len(needed), 1):
+        found = sum(call.what == group for call in after.calls)
+        # A call that cannot be sent is quoted whole.
+        found += sum(CALL in quote and group[1] in quote for quote in quotes)
+        if found < max(len(needed), 1):
             _fail(f"a call is lost: {group}", sample, report.request)
 
 
@@ -273,10 +281,9 @@ def _conserve_results(
     before: Reading, after: Reading, copies: set[int], sample: Sample, report: Report
 ) -> None:
     """Each real result answers its own call, or is quoted in a turn that was not there before."""
-    old = {said.what for said in before.said}
     answers = [result for result in after.results if not result.invented]
     unclaimed = list(answers)
-    quotes = [words_in(said) for said in after.said if said.what not in old and said.role == "user"]
+    quotes = _new_quotes(before, after)
     answered = {result.call.what for result in answers if result.call}
     # Those that answer a call come first, and of these whoever can answer the fewest: a second
     # result must not take their place.
@@ -289,10 +296,18 @@ def _conserve_results(
         if found is not None:
             if not copied:
                 unclaimed.remove(found)
+        elif any(CALL in quote and _quotes(quote, result) for quote in quotes):
+            continue  # together with its call, which cannot be sent
         elif result.call and not copied and not result.could & answered:
             _fail(f"no longer answers its call: {result}", sample, report.request)
         elif any(result.texts) and not any(_quotes(quote, result) for quote in quotes):
             _fail(f"a real result is lost: {result}", sample, report.request)
+
+
+def _new_quotes(before: Reading, after: Reading) -> list[str]:
+    """What user turns say that were not there before."""
+    old = {said.what for said in before.said}
+    return [words_in(said) for said in after.said if said.what not in old and said.role == "user"]
 
 
 def _quotes(quote: str, result: Returned) -> bool:
@@ -328,11 +343,18 @@ def _frontier(sample: Sample, policy: AnyPolicy) -> int:
     sent = read(_sent(report))
     closed = [result.call.at for result in sent.results if result.invented and result.call]
     # A copy of a call may have gone because it was unanswered.
-    waiting = {(call.id, call.what) for call in given.unanswered}
-    closed += [call.at for call in sent.calls if (call.id, call.what) in waiting]
+    waiting = list(given.unanswered)
     # A result with nothing in it gives way to one that says something.
-    null = {(each.id, each.call.what) for each in given.results if each.null and each.call}
-    closed += [call.at for call in sent.calls if (call.id, call.what) in null]
+    waiting += [each.call for each in given.results if each.null and each.call]
+    kept = {call.id for call in sent.calls}
+    asked = {(call.id if call.id in kept else None, call.what) for call in waiting}
+    closed += [
+        call.at
+        for call in sent.calls
+        if not asked.isdisjoint({(call.id, call.what), (None, call.what)})
+    ]
+    if any(not call.name for call in waiting):  # it is quoted, and its result will be
+        closed += [said.at for said in sent.said if said.text.startswith(CALL)]
     # What the server is still working on comes again when it is done.
     working = [
         at

@@ -2,7 +2,16 @@
 
 from typing import Any
 
-from convnorm.testing.draft import Draft, Element, Pen
+from convnorm.testing.draft import (
+    ARGUMENTS,
+    CUT,
+    NO_NAMES,
+    ODD_NAMES,
+    TOOLS,
+    Draft,
+    Element,
+    Pen,
+)
 from convnorm.testing.faults import Mutator, place, repeat, replays, sources, vendor_keys
 from convnorm.testing.openai_chat import (
     call,
@@ -208,6 +217,55 @@ def replayed_unanswered(pen: Pen, draft: Draft) -> None:
     repeat(pen, draft, second)
 
 
+def _odd_call(pen: Pen, draft: Draft, values: Element) -> None:
+    """An exchange in which one call of a function is not as it should be."""
+    name = pen.id("call")
+    made: Element = {"name": pen.pick(TOOLS), "arguments": pen.pick(ARGUMENTS)}
+    body = {key: value for key, value in (made | values).items() if value != "left out"}
+    turn = calling(pen, [{"id": name, "type": "function", "function": body}])
+    place(pen, draft, [turn, result(pen, name)], gaps)
+
+
+def arguments_raw(pen: Pen, draft: Draft) -> None:
+    """The arguments of a call are data."""
+    _odd_call(pen, draft, {"arguments": pen.pick(({"q": "oslo"}, [], 1))})
+
+
+def arguments_missing(pen: Pen, draft: Draft) -> None:
+    """The arguments of a call are not there."""
+    _odd_call(pen, draft, {"arguments": pen.pick((None, "left out"))})
+
+
+def arguments_cut(pen: Pen, draft: Draft) -> None:
+    """The arguments of a call were cut off."""
+    _odd_call(pen, draft, {"arguments": CUT})
+
+
+def name_odd(pen: Pen, draft: Draft) -> None:
+    """The name of a function has other letters, or too many."""
+    _odd_call(pen, draft, {"name": pen.pick(ODD_NAMES)})
+
+
+def name_missing(pen: Pen, draft: Draft) -> None:
+    """A call names no function."""
+    _odd_call(pen, draft, {"name": pen.pick(NO_NAMES)})
+
+
+def call_id_long(pen: Pen, draft: Draft) -> None:
+    """The ids of an exchange are those of another API."""
+    at = whole(pen, draft)
+    names = {
+        tool_call["id"]: f"{pen.id('fc')}{'0' * 20}"
+        for tool_call in draft.elements[at[0]]["tool_calls"]
+    }
+    turn = draft.elements[at[0]]
+    renamed = [{**each, "id": names[each["id"]]} for each in turn["tool_calls"]]
+    draft.elements[at[0]] = {**turn, "tool_calls": renamed}
+    for answer in at[1:]:
+        old = draft.elements[answer]
+        draft.elements[answer] = {**old, "tool_call_id": names[old["tool_call_id"]]}
+
+
 _ALL: tuple[Mutator, ...] = (
     missing_result,
     missing_results,
@@ -230,6 +288,12 @@ _ALL: tuple[Mutator, ...] = (
     content_empty,
     calls_empty,
     calls_and_content_empty,
+    arguments_raw,
+    arguments_missing,
+    arguments_cut,
+    name_odd,
+    name_missing,
+    call_id_long,
     vendor_keys,
     replayed_unanswered,
     *replays(question, minted, gaps),

@@ -1,6 +1,6 @@
 """What goes wrong with Responses histories, one small function each."""
 
-from convnorm.testing.draft import ARGUMENTS, TOOLS, Draft, Element, Pen
+from convnorm.testing.draft import ARGUMENTS, CUT, ODD_NAMES, TOOLS, Draft, Element, Pen
 from convnorm.testing.faults import Mutator, place, repeat, replays, sources, vendor_keys
 from convnorm.testing.openai_responses import (
     CALLS,
@@ -295,6 +295,69 @@ def bare_reasoning_before_message(pen: Pen, draft: Draft) -> None:
 STRIPPING = ("half_stripped_reasoning", "half_stripped_call", "unstored_ids")
 """Faults only where unstored ids are taken out; elsewhere ids are right, or not ours to make."""
 
+
+def _odd_call(pen: Pen, draft: Draft, values: Element) -> None:
+    """A call of a function that is not as it should be, and its output."""
+    call, output = pair(pen, "function", pen.id("call"))
+    made = {key: value for key, value in (call | values).items() if value != "left out"}
+    place(pen, draft, [made, output], gaps)
+
+
+def arguments_raw(pen: Pen, draft: Draft) -> None:
+    """The arguments of a call are data."""
+    _odd_call(pen, draft, {"arguments": pen.pick(({"q": "oslo"}, [], 1))})
+
+
+def arguments_missing(pen: Pen, draft: Draft) -> None:
+    """The arguments of a call are not there."""
+    _odd_call(pen, draft, {"arguments": pen.pick((None, "left out"))})
+
+
+def arguments_cut(pen: Pen, draft: Draft) -> None:
+    """The arguments of a call were cut off."""
+    _odd_call(pen, draft, {"arguments": CUT})
+
+
+def arguments_unparsed(pen: Pen, draft: Draft) -> None:
+    """The arguments of a call are a text, and no JSON object."""
+    _odd_call(pen, draft, {"arguments": pen.pick(("", "oslo", "[1]", "{]}"))})
+
+
+def name_odd(pen: Pen, draft: Draft) -> None:
+    """The name of a function has other letters, or too many."""
+    _odd_call(pen, draft, {"name": pen.pick(ODD_NAMES)})
+
+
+def name_missing(pen: Pen, draft: Draft) -> None:
+    """A call names no function."""
+    _odd_call(pen, draft, {"name": pen.pick((None, "left out"))})
+
+
+def name_empty(pen: Pen, draft: Draft) -> None:
+    """The name of a function is blank."""
+    _odd_call(pen, draft, {"name": pen.pick(("", "  "))})
+
+
+def call_id_long(pen: Pen, draft: Draft) -> None:
+    """A call and its output have an id that is too long."""
+    name = f"{pen.id('call')}{'0' * 60}"
+    call, output = pair(pen, pen.pick(CLOSABLE), name)
+    place(pen, draft, [call, output], gaps)
+
+
+def item_id_odd(pen: Pen, draft: Draft) -> None:
+    """An item has an id that its server did not make."""
+    number = str(pen.number())
+    odd = pen.pick((f"chatcmpl-{number}", f"msg:{number}", "", f"msg_{number}{'0' * 64}"))
+    turn = {**output_message(pen, ids=False), "id": odd}
+    place(pen, draft, [turn], gaps)
+
+
+def hosted_id_missing(pen: Pen, draft: Draft) -> None:
+    """What the server did by itself came without its id."""
+    place(pen, draft, [_nameless(item) for item in hosted(pen)], gaps)
+
+
 _ALL: tuple[Mutator, ...] = (
     missing_result,
     missing_results,
@@ -316,6 +379,16 @@ _ALL: tuple[Mutator, ...] = (
     repeated_item,
     same_id_different_item,
     output_named_like_call,
+    arguments_raw,
+    arguments_missing,
+    arguments_cut,
+    arguments_unparsed,
+    name_odd,
+    name_missing,
+    name_empty,
+    call_id_long,
+    item_id_odd,
+    hosted_id_missing,
     vendor_keys,
     half_stripped_reasoning,
     half_stripped_call,

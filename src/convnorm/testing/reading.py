@@ -4,6 +4,7 @@ The laws compare this before and after, so it must not share their mistakes.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -121,7 +122,7 @@ def read(request: Mapping[str, Any]) -> Reading:
                 said += _spoken(at, element)
         elif (kind := element.get("type")) in CALLS:
             name, arguments = (element.get(place) for place in CALLS[kind])
-            calls.append(Called(at, element.get("call_id"), dump(name), dump(arguments)))
+            calls.append(Called(at, element.get("call_id"), _named(name), _asked(arguments)))
             if at and elements[at - 1].get("type") in CALLS:
                 batch = batches[-1]
         elif kind in OUTPUTS:
@@ -137,9 +138,28 @@ def read(request: Mapping[str, Any]) -> Reading:
 
 def _chat_calls(at: int, message: Mapping[str, Any]) -> Iterator[Called]:
     for call in message.get("tool_calls") or ():
-        body = call.get(call.get("type")) or {}
+        body = call.get("custom" if call.get("type") == "custom" else "function") or {}
         arguments = body.get("arguments", body.get("input"))
-        yield Called(at, call.get("id"), dump(body.get("name")), dump(arguments))
+        yield Called(at, call.get("id"), _named(body.get("name")), _asked(arguments))
+
+
+def _named(name: Any) -> str:
+    """The name of a tool, as far as every API can write it."""
+    return re.sub("[^a-zA-Z0-9_-]", "_", (name or "").strip())[:48]
+
+
+def _asked(arguments: Any) -> str:
+    """What a call asks for, however it is written: as data, as its JSON, or wrapped."""
+    if arguments is None or arguments == "":
+        return "{}"
+    if not isinstance(arguments, str):
+        return dump(arguments)
+    try:
+        found = json.loads(arguments)
+    except ValueError:
+        return arguments
+    wrapped = isinstance(found, dict) and found.keys() == {"unparsed_arguments"}
+    return str(found["unparsed_arguments"]) if wrapped else dump(found)
 
 
 def _spoken(at: int, element: Mapping[str, Any]) -> Iterator[Said]:

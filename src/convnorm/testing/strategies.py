@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from convnorm.context import Context
-from convnorm.targets import Target, find_target
+from convnorm.targets import Fault, Target, find_target
 from convnorm.testing import (
     openai_chat,
     openai_chat_faults,
@@ -61,6 +61,18 @@ PARTING = frozenset(
 """Faults that part a call from its result: under a counter's id, an equal call may be its copy."""
 
 
+ASKED = {
+    "arguments_raw": Fault.ARGUMENTS_RAW,
+    "arguments_missing": Fault.ARGUMENTS_MISSING,
+    "arguments_cut": Fault.ARGUMENTS_UNPARSED,
+    "call_id_long": Fault.CALL_ID_LONG,
+    "name_odd": Fault.NAME_FORM,
+    "name_empty": Fault.NAME_EMPTY,
+    "item_id_odd": Fault.ITEM_ID_PREFIX,
+}
+"""Faults that are none for every server."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """A request, the facts of its call, and what was done to it."""
@@ -89,6 +101,10 @@ def mutators(
 
 
 def _applies(name: str, target: Target) -> bool:
+    if name in ASKED:
+        return ASKED[name] in target.rules
+    if name == "arguments_unparsed":
+        return target.profile.parsed_arguments == "refused"
     if name.startswith("bare_reasoning"):
         return not target.reasoning_by_value
     return name not in openai_responses_faults.STRIPPING or target.unstored_ids == "strip"

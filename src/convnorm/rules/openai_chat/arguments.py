@@ -10,15 +10,17 @@ from convnorm.wire import fields
 
 
 def _unparsed_arguments(scan: Scan) -> Iterator[Finding]:
-    verdict = scan.target.chat.parsed_arguments
+    verdict = scan.target.profile.parsed_arguments
     if verdict == "accepted":
         return
+    fits = _is_object if verdict == "refused" else _is_whole
     for one in scan.pairs.calls:
         function = fields(one.raw.get("function"))
         arguments = (one.raw if function is None else function).get("arguments")
-        if isinstance(arguments, str) and not _is_object(arguments):
+        if isinstance(arguments, str) and not fits(arguments):
             where = one.where if function is None else f"{one.where}.function"
-            why = f"the arguments of {describe(one)} are no JSON object"
+            what = "no JSON object" if verdict == "refused" else "cut off"
+            why = f"the arguments of {describe(one)} are {what}"
             yield Finding(one.position, f"{where}.arguments", why, disputed=verdict == "disputed")
 
 
@@ -27,6 +29,12 @@ def _is_object(text: str) -> bool:
         return isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):
         return False
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a text is no object that was cut off: what every server that parses refuses."""
+    bare = text.strip()
+    return not bare.startswith("{") or bare.endswith("}")
 
 
 ARGUMENTS_JSON = Rule(

@@ -13,7 +13,7 @@ from convnorm.rules.openai_chat.common import (
     user,
 )
 from convnorm.rules.read_chat import NAME
-from convnorm.rules.rule import Finding, Rule
+from convnorm.rules.rule import AS_THE_RULE, Finding, Rule
 from convnorm.rules.scan import Scan, shown
 
 BARRED = re.compile(r"[\s<|\\/>]")
@@ -58,9 +58,10 @@ def _function_names(scan: Scan) -> Iterator[Finding]:
     for at, where, name in scan.odd_names:
         # A function without any name is wrong everywhere.
         disputed = verdict == "disputed" and bool(name)
-        yield Finding(
-            at, f"{where}.name", f"the name of the function is {shown(name)}", disputed=disputed
-        )
+        # Nothing joins an old call to its answer but the order.
+        repair = None if where == ".function_call" and not name else AS_THE_RULE
+        why = f"the name of the function is {shown(name)}"
+        yield Finding(at, f"{where}.name", why, repair=repair, disputed=disputed)
 
 
 def _speaker_names(scan: Scan) -> Iterator[Finding]:
@@ -154,7 +155,7 @@ NAMES = (
         certainty="observed",
         sources=("mcp-use/mcp-use#90", "continuedev/continue#11645", "langgenius/dify#22867"),
         repair="legalise_ids",
-        loss="the exact name; a call without any name, with its result",
+        loss="the exact name; a call without any name and its result are quoted as data",
         remedy="use the name under which the tool is declared",
         example={"messages": [calling(call(name="crm.balance")), result()]},
         find=_function_names,

@@ -39,7 +39,7 @@ def _missing_fields(scan: ResponsesScan) -> Iterator[Finding]:
     for at, key in scan.lacking:
         kind = item_type(scan.views[at] or {})
         repair = REPAIRS.get(key, "scrub_fields")
-        if kind == "computer_call_output":
+        if kind == "computer_call_output" or (kind, key) == ("custom_tool_call", "name"):
             repair = None  # its output is a screenshot, which nobody can invent
         yield Finding(at, f".{key}", f"the {key} of a {kind} is null", repair=repair)
     for at, key in scan.asked:

@@ -6,7 +6,7 @@ from typing import Any
 from convnorm.rules.openai_responses.words import API, is_disputed
 from convnorm.rules.read_responses import ResponsesScan, item_type
 from convnorm.rules.responses_items import ID, ID_LENGTH, ITEMS, NAME, SURE_PREFIXES
-from convnorm.rules.rule import Finding, Rule
+from convnorm.rules.rule import AS_THE_RULE, Finding, Rule
 from convnorm.rules.scan import shown
 
 
@@ -18,18 +18,26 @@ def _odd_ids(scan: ResponsesScan) -> Iterator[tuple[int, Mapping[str, Any], Any,
         yield at, item, item.get("id"), is_disputed(verdict)
 
 
+def _repair(item: Mapping[str, Any]) -> str | None:
+    """Approvals and screens are never rewritten silently."""
+    return None if item_type(item) in JUDGED else AS_THE_RULE
+
+
+JUDGED = frozenset({"computer_call", "computer_call_output", "mcp_approval_request"})
+
+
 def _long(scan: ResponsesScan) -> Iterator[Finding]:
-    for at, _, own, disputed in _odd_ids(scan):
+    for at, item, own, disputed in _odd_ids(scan):
         if isinstance(own, str) and len(own) > ID_LENGTH:
             said = f"the id {shown(own)} has {len(own)} characters"
-            yield Finding(at, ".id", said, disputed=disputed)
+            yield Finding(at, ".id", said, repair=_repair(item), disputed=disputed)
 
 
 def _charset(scan: ResponsesScan) -> Iterator[Finding]:
-    for at, _, own, disputed in _odd_ids(scan):
+    for at, item, own, disputed in _odd_ids(scan):
         if not isinstance(own, str) or not ID.fullmatch(own[:ID_LENGTH]):
             said = f"the id is {shown(own)}, not letters, digits, underscores and dashes"
-            yield Finding(at, ".id", said, disputed=disputed)
+            yield Finding(at, ".id", said, repair=_repair(item), disputed=disputed)
 
 
 def _prefix(scan: ResponsesScan) -> Iterator[Finding]:
@@ -41,14 +49,14 @@ def _prefix(scan: ResponsesScan) -> Iterator[Finding]:
         if not own.startswith(prefix):
             said = f"the id {shown(own)} of a {kind} does not begin with {prefix!r}"
             unsure = disputed or kind not in SURE_PREFIXES
-            yield Finding(at, ".id", said, disputed=unsure)
+            yield Finding(at, ".id", said, repair=_repair(item), disputed=unsure)
 
 
 def _hosted(scan: ResponsesScan) -> Iterator[Finding]:
     for at in scan.hosted:
         item = scan.views[at] or {}
         if item.get("id") is None:
-            yield Finding(at, ".id", f"a {item_type(item)} has no id")
+            yield Finding(at, ".id", f"a {item_type(item)} has no id", repair=_repair(item))
 
 
 def _names(scan: ResponsesScan) -> Iterator[Finding]:
@@ -137,7 +145,7 @@ IDS = (
         certainty="observed",
         sources=("openai/codex#6926", "openai/codex#6934", "openai/codex#6700"),
         repair="legalise_ids",
-        loss="the item, and the reasoning that led to it",
+        loss="the reasoning that led to it; the item is quoted as data",
         remedy="keep the id of hosted items, or leave the whole item out",
         example={
             "input": [

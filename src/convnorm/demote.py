@@ -1,0 +1,52 @@
+"""Calls that cannot be sent as calls: what they asked for, and what came back, as quoted data."""
+
+from collections.abc import Iterable, Iterator
+
+from convnorm import envelope
+from convnorm.dialects.dialect import Call
+from convnorm.edits import Drop, Edit, Insert, Move, Replace
+from convnorm.ir import History, Item, Text, ToolResult, Turn, media_of
+from convnorm.pairing import Pair
+from convnorm.wire import json_text, text_of
+
+
+def demoted(
+    history: History, pairs: Iterable[Pair], call: Call, *, rule: str, why: str
+) -> Iterator[Edit]:
+    """The edits that turn pairs into user turns which quote both halves.
+
+    A quotation stands where the result stood, or behind the other results of its batch where
+    nothing may come between them.
+    """
+    turns = history.turns
+    for pair in pairs:
+        at = pair.place.turn
+        turn = turns[at]
+        result = None if pair.result is None else turns[pair.result.turn].items[pair.result.item]
+        assert isinstance(result, ToolResult | None)
+        output = None if result is None or result.synthetic else result.output
+        asked, where = pair.call.arguments, call.where(turn)
+        text = envelope.quote_call(
+            asked if isinstance(asked, str) else json_text(asked, where),
+            None if output is None else text_of(output, where),
+            call_id=pair.call.call_id,
+            name=pair.call.name,
+        )
+        items: tuple[Item, ...] = (Text(text), *media_of(output))
+        new = Turn("user", items, at=turn.at, source=turn.source)
+        yield Drop(*pair.place, rule=rule, why=f"{why}: quoted as data")
+        end = _end_of_block(turns, at) if call.target.adjacent_results else at
+        if pair.result is None:
+            yield Insert(end, new, rule=rule, why="the call that cannot be sent")
+            continue
+        at = pair.result.turn
+        yield Replace(at, new, rule=rule, why="the result of the call that cannot be sent")
+        if at < end:
+            yield Move(at, end, rule=rule, why="a quotation cannot stand between results")
+
+
+def _end_of_block(turns: tuple[Turn, ...], at: int) -> int:
+    """The last of the results that stand directly behind turn `at`."""
+    while at + 1 < len(turns) and turns[at + 1].role == "tool":
+        at += 1
+    return at
