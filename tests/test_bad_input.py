@@ -43,7 +43,7 @@ def test_elements_that_are_no_messages(element: Any, target: str) -> None:
     """The position is named."""
     key = "messages" if target == CHAT else "input"
 
-    with pytest.raises(DialectError, match=rf"{key}\[1\] is .*not a message"):
+    with pytest.raises(DialectError, match=rf"{key}\[1\] is .*cannot be read as a message"):
         normalize([user("a"), element], target)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from convnorm import (
     Context,
@@ -194,3 +195,69 @@ def test_what_nothing_may_repair_is_refused(rule: Rule) -> None:
     context = Context(ledger=None if state is None else Ledger.from_state(state))
     with pytest.raises(ConvnormError):
         normalize_request(dict(rule.example), policy, context=context)
+
+
+def test_anthropic_shapes_are_judged_as_such() -> None:
+    """Blocks that only Anthropic has say whose rules apply; nothing repairs them yet."""
+    use = {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": "t1", "name": "f", "input": {}}],
+    }
+    asked = {"role": "user", "content": "hi"}
+
+    for shape in ([asked, use, asked], {"messages": [asked, use, asked], "max_tokens": 9}):
+        assert "anthropic-tool-use-without-result" in {one.rule for one in check(shape)}
+    with pytest.raises(DialectError, match="anthropic"):
+        normalize([asked, use, asked])
+
+
+@pytest.mark.parametrize("provider", ["openai", "groq"])
+@pytest.mark.parametrize("target", ["openai.chat", "openai.responses", "anthropic.messages"])
+def test_keys_and_objects_that_no_json_has(target: str, provider: str) -> None:
+    """Whatever a list holds is reported, not raised."""
+
+    class Stubborn:
+        def __getattr__(self, name: str) -> object:
+            raise RuntimeError(name)
+
+    class Message(BaseModel):
+        role: str
+        content: object
+
+    odd = [
+        {"role": "user", "content": "x", 10**5000: 1},
+        Stubborn(),
+        Message(role="user", content=object()),
+        Message(role="user", content=b"\xff"),
+    ]
+    found = check(odd, Policy.for_target(target, provider=provider), disputed=True)
+    assert {1, 2, 3} <= {one.position for one in found}
+
+
+def test_reference_to_reasoning_is_reasoning() -> None:
+    """What the server holds is judged as if it were sent."""
+    thought = {"type": "reasoning", "id": "rs_1", "summary": []}
+    reply = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
+    context = Context(
+        ledger=Ledger.from_state(
+            {"responses": {"resp_1": {"input": "hi", "output": [thought, reply]}}}
+        )
+    )
+    sent = {"input": [{"role": "user", "content": "a"}, {"type": "item_reference", "id": "rs_1"}]}
+
+    rules = {one.rule for one in check(sent, "openai.responses", context=context)}
+    assert {"resp-reasoning-without-following"} == rules
+    rules = {
+        one.rule
+        for one in check({**sent, "model": "ft:gpt-4o:acme"}, "openai.responses", context=context)
+    }
+    assert "resp-reasoning-nonreasoning-model" in rules
+
+
+def test_call_that_runs_by_itself_may_be_answered_later() -> None:
+    """Nobody saw such a call refused: it is disputed."""
+    call = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}", "async": True}
+    sent = [{"role": "user", "content": "a"}, call, {"role": "user", "content": "b"}]
+
+    assert check(sent, "openai.responses") == []
+    assert check(sent, "openai.responses", disputed=True) != []

@@ -20,6 +20,12 @@ class Exchange(Options):
     stored: bool = True
     """The server keeps it; what it did not keep it has still issued."""
 
+    @field_validator("input", mode="before")
+    @classmethod
+    def _as_items(cls, given: Any) -> Any:
+        """An input may be a plain text."""
+        return ({"role": "user", "content": given},) if isinstance(given, str) else given
+
 
 class Ledger(Options):
     """The server's side of the history. What is not in it, the server does not have."""

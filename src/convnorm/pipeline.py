@@ -174,7 +174,25 @@ def _detect(given: object, request: Mapping[str, Any] | None) -> str:
     return _detect_list(given) if request is None else _detect_request(request)
 
 
+ANTHROPIC = frozenset(
+    {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"}
+)
+"""Blocks that no other API has."""
+
+
+def _is_anthropic(elements: object) -> bool:
+    contents = ((fields(each) or {}).get("content") for each in _listed(elements))
+    blocks = (fields(block) or {} for content in contents for block in _listed(content))
+    return any(isinstance(kind := block.get("type"), str) and kind in ANTHROPIC for block in blocks)
+
+
+def _listed(value: object) -> Sequence[object]:
+    return value if isinstance(value, LIST) else ()
+
+
 def _detect_request(request: Mapping[str, Any]) -> str:
+    if _is_anthropic(request.get("messages")):
+        return "anthropic.messages"
     found = [name for name, dialect in DIALECTS.items() if dialect.KEY in request]
     if len(found) != 1:
         keys = " or ".join(repr(dialect.KEY) for dialect in DIALECTS.values())
@@ -189,6 +207,8 @@ def _detect_list(given: object) -> str:
         raise DialectError(
             f"a history is a list of messages or a request body, not {type(given).__name__}"
         )
+    if _is_anthropic(given):
+        return "anthropic.messages"
     for at, element in enumerate(given):
         keys = fields(element)
         found = [name for name, dialect in DIALECTS.items() if keys and dialect.detect(keys)]

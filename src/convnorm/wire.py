@@ -19,15 +19,19 @@ def fields(element: object) -> Mapping[str, Any] | None:
         return element
     if isinstance(element, Mapping):
         return element
-    dump = getattr(element, "model_dump", None)
-    if not callable(dump) or isinstance(element, type):
-        return None
     try:
-        # What the openai client does with its own objects.
-        exclude = getattr(element, "__api_exclude__", None)
-        found = dump(exclude_unset=True, mode="json", exclude=exclude)
-    except Exception as error:  # noqa: BLE001  # whatever a stranger's object raises
-        raise DialectError(f"a {type(element).__name__} cannot be read: {error!r}") from None
+        dump = getattr(element, "model_dump", None)
+        if not callable(dump) or isinstance(element, type):
+            return None
+        # What the SDKs' clients do with their own objects; anthropic's writes its own names.
+        found = dump(
+            exclude_unset=True,
+            mode="json",
+            exclude=getattr(element, "__api_exclude__", None),
+            by_alias=type(element).__module__.partition(".")[0] == "anthropic",
+        )
+    except Exception:  # noqa: BLE001  # whatever a stranger's object raises: it cannot be read
+        return None
     return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else None
 
 

@@ -959,12 +959,28 @@ def test_a_bare_list_says_nothing_of_the_request() -> None:
     """Rules about tools and thinking are silent where only a list was given."""
     advice = full("advisor_tool_result", optional=False) | {"tool_use_id": "srvtoolu_1"}
     messages = [ASK, assistant(SEARCH, advice, text("b")), GO, assistant(CALL), user(RESULT)]
-    for provider in ("anthropic", "deepseek"):
-        target = find_target(API, provider=provider)
-        assert judge(messages, target=target, context=Context(), fields=None, disputed=True) == []
+    target = find_target(API)
+    assert judge(messages, target=target, context=Context(), fields=None, disputed=True) == []
     assert found(*messages) == [("advisor-tool-missing", "messages[1].content[1]")]
     assert found(*messages, tools=[{"type": "advisor_20260301", "name": "advisor"}]) == []
     assert found(*messages, tools=7) == [("malformed", "tools")]
+
+
+def test_deepseek_thinks_unless_told_otherwise() -> None:
+    """A bare list does not say that thinking is off, so the thinking is missed there too."""
+    target = find_target(API, provider="deepseek", model="deepseek-v4-pro")
+    messages = [ASK, assistant(CALL), user(RESULT)]
+
+    found_ = judge(messages, target=target, context=Context(), fields=None)
+    assert ["deepseek-thinking-must-return"] == [one.rule for one in found_]
+
+
+def test_history_may_begin_with_what_was_compacted() -> None:
+    """A compaction block stands for all that came before it, also for the first user turn."""
+    compacted = assistant({"type": "compaction", "content": "so far"}, text("and so"))
+
+    assert found(compacted, GO) == []
+    assert found(assistant(text("and so")), GO) == [("first-message-user", "messages[0]")]
 
 
 # Histories that are right by construction.

@@ -383,7 +383,7 @@ SERVERS: dict[str, tuple[list[object], str, set[str], set[str]]] = {
         [user(), calls(call(arguments='{"a": ')), answer()],
         "template-arguments-json",
         TEMPLATES,
-        set(),
+        ALL - TEMPLATES,
     ),
     "empty arguments": (
         [user(), calls(call(arguments="")), answer()],
@@ -401,7 +401,7 @@ SERVERS: dict[str, tuple[list[object], str, set[str], set[str]]] = {
         [user(), calls(call(arguments='{"a":' * 100_000)), answer()],
         "template-arguments-json",
         TEMPLATES,
-        set(),
+        ALL - TEMPLATES,
     ),
     "arguments that parse": (
         [user(), calls(call(arguments=' {"a": {"b": []}} ')), answer()],

@@ -52,7 +52,13 @@ def check_file(
         _stop(error)
     if as_json:
         rows = [
-            {"rule": one.rule, "path": one.path, "message": one.message, "repair": one.repair}
+            {
+                "rule": one.rule,
+                "path": one.path,
+                "message": one.message,
+                "error": one.error,
+                "repair": one.repair,
+            }
             for one in found
         ]
         typer.echo(_json(rows))
@@ -138,7 +144,7 @@ def strict_server(
 
 def _read(file: Path) -> Any:
     try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
         return json.loads(text)
     except OSError as error:
         _stop(f"{file} cannot be read: {error.strerror}")

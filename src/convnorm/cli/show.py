@@ -7,7 +7,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from convnorm import Report, Violation
-from convnorm.rules import Rule
+from convnorm.passes import BUILTIN
+from convnorm.rules import RULES, Rule
 from convnorm.testing.strict_server import Request
 
 
@@ -18,12 +19,17 @@ def show_violations(console: Console, violations: Sequence[Violation]) -> None:
             f"[red]✗[/] [bold]{escape(one.path)}[/] {escape(one.message)}", highlight=False
         )
         console.print(f"  rule {one.rule}: {escape(one.error)}", style="dim", highlight=False)
-        repair = (
-            f"repaired by {one.repair}" if one.repair else "not repaired silently: see the rule"
-        )
-        console.print(f"  {repair}", style="dim", highlight=False)
+        console.print(f"  {repaired(one.rule, one.repair)}", style="dim", highlight=False)
     if not violations:
         console.print("[green]✓[/] nothing that this request shows would be refused")
+
+
+def repaired(rule: str, repair: str | None) -> str:
+    """Which pass repairs a fault, if it can."""
+    if repair is None:
+        return "not repaired silently: see the rule"
+    built = repair in BUILTIN and RULES[rule].api != "anthropic.messages"
+    return f"repaired by {repair}" if built else f"to be repaired by {repair}, which is not built"
 
 
 def show_edits(console: Console, report: Report) -> None:
@@ -51,7 +57,7 @@ def describe_rule(console: Console, rule: Rule) -> None:
         "error": rule.error,
         "level": rule.level,
         "certainty": rule.certainty,
-        "repaired by": rule.repair or "nothing silently",
+        "repair": repaired(rule.id, rule.repair),
         "what that costs": rule.loss or "-",
         "remedy": rule.remedy,
         "sources": ", ".join(rule.sources),

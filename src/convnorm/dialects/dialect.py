@@ -88,8 +88,8 @@ def read(element: object, key: str, at: int) -> Mapping[str, Any]:
     found = fields(element)
     if found is None:
         raise DialectError(
-            f"{key}[{at}] is {_a(element)}, not a message: "
-            "every element must be a dict, another mapping or an SDK object"
+            f"{key}[{at}] is {_a(element)} that cannot be read as a message: "
+            "every element must be a dict, another mapping or an SDK object of JSON values"
         )
     return found
 

@@ -66,6 +66,8 @@ class ResponsesScan(Scan):
     """Items that lack what only the SDK's types ask for."""
     hosted: list[int] = field(default_factory=list)
     references: list[int] = field(default_factory=list)
+    thoughts: list[int] = field(default_factory=list)
+    """References to reasoning that the server holds."""
     resolved: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     """References to what the server holds, and what that is."""
     triggers: list[int] = field(default_factory=list)
@@ -187,6 +189,8 @@ def _read_reference(scan: ResponsesScan, at: int, item: Mapping[str, Any]) -> No
     if kind in CALLS:
         scan.pairs.new_batch()
         scan.pairs.add_call(at, -1, held.get("call_id"), CALLS[kind], held)
+    elif kind == "reasoning":
+        scan.thoughts.append(at)
     elif kind in OUTPUTS and not stands_alone(held):
         scan.pairs.add_result(at, answered_id(held), OUTPUTS[kind], held)
 

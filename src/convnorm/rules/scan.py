@@ -214,6 +214,11 @@ def usable(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def key_name(key: object) -> str:
+    """A key as a path names it, whatever it is."""
+    return key[:64] if isinstance(key, str) else type(key).__name__
+
+
 def shown(value: object) -> str:
     """A value as a message may quote it: short, and without looking inside."""
     if isinstance(value, str):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Final, NamedTuple, TypeAlias
 
-from convnorm.rules.scan import shown
+from convnorm.rules.scan import key_name, shown
 from convnorm.wire import LIST, fields
 
 OWN: Final = "judged elsewhere"
@@ -147,7 +147,7 @@ def flaws(wanted: Wanted, value: object, path: str = "") -> Iterator[Flaw]:
                 yield from flaws(wanted.of, element, f"{path}[{index}]")
         case MapOf():
             for key, element in (fields(value) or {}).items():
-                yield from flaws(wanted.of, element, f"{path}.{str(key)[:64]}")
+                yield from flaws(wanted.of, element, f"{path}.{key_name(key)}")
         case Shape():
             yield from _shape_flaws(wanted, fields(value) or {}, path)
         case OneOf():

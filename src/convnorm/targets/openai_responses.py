@@ -77,7 +77,7 @@ PROVIDERS: Mapping[str, Mapping[str, Any]] = {
 
 MODELS: tuple[tuple[str, str | None, Mapping[str, Any]], ...] = (
     (
-        r"(^|/)(gpt-3\.5|gpt-35|gpt-4|gpt-4o|gpt-4\.[15]|chatgpt-4o)(-|$)",
+        r"(^|/|^ft:)(gpt-3\.5|gpt-35|gpt-4|gpt-4o|gpt-4\.[15]|chatgpt-4o)([-:]|$)",
         None,
         {"reasoning_model": False},
     ),

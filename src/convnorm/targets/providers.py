@@ -10,6 +10,7 @@ PROVIDERS = {
     # The project endpoint refuses reasoning without its id, and a group keeps all ids or none.
     "azure-foundry": Provider({"openai.responses": {"unstored_ids": "keep"}}),
     "bedrock": Provider(),
+    "codex-backend": Provider(),
     "copilot": Provider(),
     "dashscope": Provider(),
     "deepseek": Provider(),
@@ -17,6 +18,7 @@ PROVIDERS = {
     "groq": Provider(),
     "llama.cpp": Provider(),
     "mistral": Provider(),
+    "mlx-vlm": Provider(),
     "moonshot": Provider(),
     "ollama": Provider(),
     "openrouter": Provider(),

@@ -182,7 +182,7 @@ def _disabled_final(scan: AnthropicScan) -> Iterator[Finding]:
 
 
 def _must_return(scan: AnthropicScan) -> Iterator[Finding]:
-    if not scan.profile.thinking_must_return or not scan.fields:
+    if not scan.profile.thinking_must_return:
         return
     if _config(scan).get("type") == "disabled":
         return

@@ -6,6 +6,7 @@ from convnorm.rules.anthropic_messages.common import API, assistant, text, user
 from convnorm.rules.read_anthropic import AnthropicScan, is_directive
 from convnorm.rules.rule import Finding, Rule
 from convnorm.rules.scan import shown
+from convnorm.wire import LIST, fields
 
 SYSTEM_BLOCKS = frozenset({"text", "tool_addition", "tool_removal"})
 NOTE = {"role": "system", "content": "be brief"}
@@ -14,6 +15,10 @@ NOTE = {"role": "system", "content": "be brief"}
 def _first(scan: AnthropicScan) -> Iterator[Finding]:
     first = next((at for at, role in enumerate(scan.roles) if role != "system"), None)
     if scan.profile.first_user and first is not None and scan.roles[first] == "assistant":
+        content = (scan.views[first] or {}).get("content")
+        blocks = [fields(block) or {} for block in content] if isinstance(content, LIST) else []
+        if any(block.get("type") == "compaction" and block.get("content") for block in blocks):
+            return  # what was compacted may be left out
         yield Finding(first, "", "the first message is an assistant's")
 
 

@@ -12,7 +12,7 @@ from convnorm.rules.openai_chat.common import (
     user,
 )
 from convnorm.rules.rule import AS_THE_RULE, Finding, Rule
-from convnorm.rules.scan import Scan, shown
+from convnorm.rules.scan import Scan, key_name, shown
 from convnorm.wire import LIST
 
 
@@ -22,10 +22,10 @@ def _unknown_keys(scan: Scan) -> Iterator[Finding]:
         return
     unsure = scan.target.chat.disputed_keys
     for at, message in all_messages(scan):
-        for key in map(str, message):
+        for key in message:
             if key not in known:
                 why = f"the message has the key {shown(key)}"
-                yield Finding(at, f".{key[:64]}", why, disputed=key in unsure)
+                yield Finding(at, f".{key_name(key)}", why, disputed=key in unsure)
 
 
 def _listed_contents(scan: Scan) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from convnorm.rules.openai_responses.words import API, is_disputed
 from convnorm.rules.read_responses import ResponsesScan, answered_id, item_type
 from convnorm.rules.responses_items import DISPUTED_KEYS, HOSTED, ITEMS, PART_KEYS, TYPES
 from convnorm.rules.rule import Finding, Rule
-from convnorm.rules.scan import shown
+from convnorm.rules.scan import key_name, shown
 
 REPAIRS: Mapping[str, str | None] = {
     "arguments": "repair_arguments",
@@ -63,7 +63,7 @@ def _unknown_fields(scan: ResponsesScan) -> Iterator[Finding]:
         for key in item:
             if key not in allowed:
                 said = f"a {kind} has no {shown(key)}"
-                yield Finding(at, f".{str(key)[:64]}", said, disputed=unsure)
+                yield Finding(at, f".{key_name(key)}", said, disputed=unsure)
             elif key in doubtful:
                 said = f"a {kind} with {shown(key)} was refused by some servers"
                 yield Finding(at, f".{key}", said, disputed=True)
@@ -72,7 +72,7 @@ def _unknown_fields(scan: ResponsesScan) -> Iterator[Finding]:
         for key in part:
             if key not in PART_KEYS[kind]:
                 said = f"a part of type {kind} has no {shown(key)}"
-                yield Finding(at, f"{where}.{str(key)[:64]}", said, disputed=unsure)
+                yield Finding(at, f"{where}.{key_name(key)}", said, disputed=unsure)
 
 
 FIELDS = (

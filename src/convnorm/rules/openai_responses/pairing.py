@@ -12,9 +12,15 @@ from convnorm.wire import LIST, fields
 
 def _unanswered(scan: ResponsesScan) -> Iterator[Finding]:
     for call in scan.pairs.held:
-        if not call.answered:
-            said = f"{describe(call)} waits on the server, and the input has no output for it"
-            yield Finding(-1, link(scan), said, repair="settle_link")
+        again = scan.pairs.calls_by_id.get(call.id or "", ())
+        if call.answered:
+            continue
+        said = f"{describe(call)} waits on the server, and the input has no output for it"
+        # A call that is sent again may be taken for the one that waits.
+        at, where = (again[0].position, "") if again else (-1, link(scan))
+        said = f"{describe(call)} waits on the server, and is sent again" if again else said
+        unsure = bool(again) or call.raw.get("async") is True
+        yield Finding(at, where, said, repair="settle_link", disputed=unsure)
     for call in scan.pairs.calls:
         if call.answered:
             continue
@@ -24,7 +30,8 @@ def _unanswered(scan: ResponsesScan) -> Iterator[Finding]:
         if call.kind == "computer":  # its output is a screenshot, which nobody can invent
             yield Finding(call.position, "", message, repair=None)
         else:
-            yield Finding(call.position, "", message)
+            # A call that runs by itself may be answered later; nobody saw one refused.
+            yield Finding(call.position, "", message, disputed=call.raw.get("async") is True)
 
 
 def _without_call(scan: ResponsesScan) -> Iterator[Finding]:

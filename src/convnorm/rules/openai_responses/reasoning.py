@@ -16,7 +16,7 @@ def _without_following(scan: ResponsesScan) -> Iterator[Finding]:
     if server is not None and scan.linked and server.ends_in_reasoning is not None:
         said = f"what the server holds ends with reasoning {shown(server.ends_in_reasoning)}"
         yield Finding(-1, link(scan), said, repair="settle_link")
-    for at in scan.reasoning:
+    for at in (*scan.reasoning, *scan.thoughts):
         own = (scan.views[at] or {}).get("id")
         if not isinstance(own, str):
             continue
@@ -70,7 +70,7 @@ def _without_reasoning(scan: ResponsesScan) -> Iterator[Finding]:
 
 def _no_reasoning_model(scan: ResponsesScan) -> Iterator[Finding]:
     if not scan.target.responses.reasoning_model:
-        for at in scan.reasoning:
+        for at in (*scan.reasoning, *scan.thoughts):
             yield Finding(at, "", f"{scan.target.model} takes no reasoning")
 
 
