@@ -22,6 +22,8 @@ from convnorm import (
     check,
     explain,
 )
+from convnorm.context import Provenance
+from convnorm.delivery import Ledger
 from convnorm.dialects import DIALECTS
 from convnorm.passes import BUILTIN
 from convnorm.rules import RULES
@@ -35,7 +37,6 @@ CASES = {
 NEEDS = {
     "ledger": "what the server holds is only known with a delivery ledger, which is not built yet",
     "roles": "the pass that mends roles is not built yet",
-    "reasoning": "the pass that mends reasoning after a model switch is not built yet",
     "handoff": "rewriting another agent's tool traffic is an opt-in pass that is not built yet",
     "not ours": "it asks for filtering by trust or visibility, or for pruning, which is not repair",
     "encoding": "no rule says what a provider answers to a lone surrogate",
@@ -46,7 +47,6 @@ OPEN = {
     "codex-14-delta-only-if-strict-prefix": "ledger",
     "goose-08-hidden-messages-stay-put": "not ours",
     "openclaw-09-id-rewrite-strict9": "roles",
-    "openclaw-12-reasoning-before-switch-dropped": "reasoning",
     "opencode-02-mistral-tool-then-user": "roles",
     "opencode-04-lone-surrogates": "encoding",
     "pydantic-15-history-digest-guards-continuation": "ledger",
@@ -91,7 +91,15 @@ def setting(case: dict[str, Any]) -> tuple[Policy, Context]:
     policy = Policy.for_target(
         case["dialect"], provider=facts.get("provider"), model=facts.get("model"), **options
     )
-    return policy, Context(live_calls=frozenset(live), sources=tuple(hints.get("sources", ())))
+    state = facts.get("server_state")
+    end = hints.get("model_switched_after_index", -1)
+    context = Context(
+        live_calls=frozenset(live),
+        sources=tuple(hints.get("sources", ())),
+        ledger=None if state is None else Ledger.from_state(state),
+        provenance=Provenance(models=dict.fromkeys(range(end + 1), "another model")),
+    )
+    return policy, context
 
 
 def texts(request: dict[str, Any]) -> Iterator[str]:
@@ -120,8 +128,9 @@ def test_solved_case(name: str) -> None:
         return
     answer = report.request
     assert case["request"] == request, "the input was changed"
-    assert check(answer or {}, policy) == []
-    assert explain(answer or {}, policy).edits == ()
+    afterwards = Context(ledger=context.ledger)
+    assert check(answer or {}, policy, context=afterwards) == []
+    assert explain(answer or {}, policy, context=afterwards).edits == ()
     wire = json.dumps(answer, ensure_ascii=False)
     kept = [
         text

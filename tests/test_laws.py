@@ -48,13 +48,24 @@ def samples(draw: st.DrawFn, dialect: str, provider: str | None, model: str | No
     return draw((conversations if valid else broken)(dialect, provider=provider, model=model))
 
 
+BEYOND = (Fault.LEAD_MISSING, Fault.REASONING_OF_ANOTHER)
+"""What only a ledger or a provenance shows: `tests/passes/test_repair_reasoning.py` has it."""
+SEALED = (
+    Fault.UNFOLLOWED,
+    Fault.REASONING_UNUSABLE,
+    Fault.REASONING_EMPTY,
+    Fault.SEALED_ELSEWHERE,
+)
+
+
 def repairable(target: Target) -> set[str]:
     """The rules that the passes repair for this target."""
-    rules = dict(target.rules)
+    rules = {fault: rule for fault, rule in target.rules.items() if fault not in BEYOND}
     if target.unstored_ids == "keep":
         del rules[Fault.UNSTORED_ID]
     if target.reasoning_by_value:
-        del rules[Fault.UNSTORED_REASONING]
+        for fault in (Fault.UNSTORED_REASONING, *SEALED):
+            del rules[fault]
     return set(rules.values())
 
 

@@ -12,6 +12,7 @@ class Fact(StrEnum):
     UNSTORED = "items name ids of a server that stores nothing"
     STORE_UNKNOWN = "items have ids, and nobody says whether the server stores them"
     EMPTY = "a message has an empty content or an empty list of calls"
+    REASONING = "reasoning stands alone, or where it may not be taken, or is missed"
     ARGUMENTS = "arguments of a call are no text, or no whole one"
     IDS = "an id or a name has a form that the target may refuse"
     SOURCES = "the messages are labelled with the source they came from"

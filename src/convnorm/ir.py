@@ -72,6 +72,8 @@ class ToolResult:
     kind: str = "function"
     paired: bool = True
     """The API wants its call before it."""
+    answers: bool = True
+    """It is what a tool of the client returned; an approval, for example, is not."""
     synthetic: bool = False
     """convnorm invented it, in this run or an earlier one."""
     closes: ToolCall | None = None

@@ -25,6 +25,12 @@ REPAIRS = {
         "resp-duplicate-call-id",
         "resp-call-id-empty",
     },
+    "repair_reasoning": {
+        "resp-reasoning-without-following",
+        "resp-reasoning-summary-missing",
+        "resp-reasoning-content-not-allowed",
+        "resp-encrypted-content-invalid",
+    },
     "repair_arguments": {
         "chat-arguments-not-string",
         "template-arguments-json",

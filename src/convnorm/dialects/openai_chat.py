@@ -18,9 +18,11 @@ from convnorm.dialects.dialect import (
     read,
     text_id,
 )
+from convnorm.dialects.openai_chat_reasoning import asks, reasoning_flaws
 from convnorm.envelope import is_close
 from convnorm.facts import Fact
 from convnorm.ir import (
+    Flaw,
     History,
     Item,
     Media,
@@ -112,6 +114,8 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
         facts.add(Fact.PAIRING)
     if not elements:
         facts.add(Fact.SHAPE)
+    if asks(call.target.chat):
+        facts.add(Fact.REASONING)  # what the body says of thinking is not seen here
     return facts
 
 
@@ -155,11 +159,15 @@ def _survey_calls(
 
 def decode(elements: Sequence[object], request: Mapping[str, Any], call: Call) -> History:
     """The history behind `messages`."""
-    turns = [_turn(element, read(element, KEY, at), at) for at, element in enumerate(elements)]
+    messages = [read(element, KEY, at) for at, element in enumerate(elements)]
+    flaws = reasoning_flaws(messages, call.target.chat, request)
+    turns = [
+        _turn(element, messages[at], at, flaws.get(at, ())) for at, element in enumerate(elements)
+    ]
     return decoded(turns, request, call.context)
 
 
-def _turn(raw: object, message: Mapping[str, Any], at: int) -> Turn:
+def _turn(raw: object, message: Mapping[str, Any], at: int, flaws: tuple[Flaw, ...]) -> Turn:
     role = message.get("role")
     return Turn(
         role if isinstance(role, str) else "",
@@ -169,6 +177,7 @@ def _turn(raw: object, message: Mapping[str, Any], at: int) -> Turn:
         text_id(message.get("id")),
         empties=(empties := _empties(message)),
         has_more=bool(empties) and any(message[key] for key in message.keys() - KNOWN),
+        flaws=flaws,
     )
 
 

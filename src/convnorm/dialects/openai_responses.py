@@ -6,7 +6,7 @@ type that is not in it is opaque.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -164,6 +164,7 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
     ids: set[str] = set()
     call_ids: set[str] = set()
     waiting: dict[str, str] = {}
+    thought = False  # whether the item before is reasoning
     for at, element in enumerate(elements):
         item = element if type(element) is dict else read(element, KEY, at)
         spec = _spec(item)
@@ -178,6 +179,11 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
             facts.add(Fact.IDS)
         if spec.kind in JUDGED:
             facts.add(Fact.SHAPE)
+        if thought and (spec.paired if spec.what == "result" else _speaks(item, spec)):
+            facts.add(Fact.REASONING)
+        thought = spec.what == "reasoning"
+        if thought and _odd_thought(item, spec, call):
+            facts.add(Fact.REASONING)
         if spec.what == "message":
             if item.get("role") not in ROLES:
                 facts.add(Fact.SHAPE)
@@ -211,7 +217,14 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
         facts.add(Fact.PAIRING)
     if not elements:
         facts.add(Fact.SHAPE)
+    if thought or (ids and (context.ledger or context.provenance.models)):
+        facts.add(Fact.REASONING)
     return facts
+
+
+def _speaks(item: Mapping[str, Any], spec: Spec) -> bool:
+    """Whether somebody else than the model says something."""
+    return spec.what == "message" and item.get("role") != "assistant"
 
 
 def _id_flaw(item: Mapping[str, Any], spec: Spec, longest: int | None) -> Flaw | None:
@@ -232,6 +245,29 @@ def _id_flaw(item: Mapping[str, Any], spec: Spec, longest: int | None) -> Flaw |
     else:
         return None
     return Flaw(fault, "id", GONE, why)
+
+
+def _thought_flaws(item: Mapping[str, Any], spec: Spec, call: Call) -> Iterator[Flaw]:
+    """What reasoning lacks, and what it says that this server does not take."""
+    if spec.what != "reasoning":
+        return
+    if not isinstance(item.get("summary"), LIST):
+        yield Flaw(Fault.SUMMARY_MISSING, "summary", [], "reasoning has no summary")
+    if call.target.responses.reasoning_content == "refused" and item.get("content"):
+        why = "this server takes no reasoning in plain text"
+        yield Flaw(Fault.REASONING_TEXT, "content", GONE, why)
+
+
+def _odd_thought(item: Mapping[str, Any], spec: Spec, call: Call) -> bool:
+    """Whether a reasoning item gives cause to look at it, by itself."""
+    profile, sealed = call.target.responses, item.get("encrypted_content")
+    return (
+        profile.no_reasoning
+        or profile.one_sealed_response
+        or (item.get("id") is None and (profile.reasoning_id or not sealed))
+        or (isinstance(sealed, str) and " " in sealed)
+        or any(_thought_flaws(item, spec, call))
+    )
 
 
 def _call_id(item: Mapping[str, Any], spec: Spec) -> str | None:
@@ -260,16 +296,15 @@ def _stands_alone(item: Mapping[str, Any]) -> bool:
 
 def decode(elements: Sequence[object], request: Mapping[str, Any], call: Call) -> History:
     """The history behind `input`."""
-    longest = call.target.responses.item_id_length
     turns = [
-        _turn(element, read(element, KEY, at), at, longest) for at, element in enumerate(elements)
+        _turn(element, read(element, KEY, at), at, call) for at, element in enumerate(elements)
     ]
     return decoded(turns, request, call.context)
 
 
-def _turn(raw: object, item: Mapping[str, Any], at: int, longest: int | None) -> Turn:
+def _turn(raw: object, item: Mapping[str, Any], at: int, call: Call) -> Turn:
     spec = _spec(item)
-    flaw = _id_flaw(item, spec, longest)
+    flaw = _id_flaw(item, spec, call.target.responses.item_id_length)
     return Turn(
         _role(item, spec),
         _items(raw, item, spec),
@@ -279,7 +314,7 @@ def _turn(raw: object, item: Mapping[str, Any], at: int, longest: int | None) ->
         spec.needs_id,
         (empties := _empties(item, spec)),
         has_more=bool(empties) and any(item[key] for key in item.keys() - KNOWN),
-        flaws=() if flaw is None else (flaw,),
+        flaws=(*_thought_flaws(item, spec, call), *(() if flaw is None else (flaw,))),
     )
 
 
@@ -323,6 +358,7 @@ def _items(raw: object, item: Mapping[str, Any], spec: Spec) -> tuple[Item, ...]
                     output,
                     kind=spec.kind,
                     paired=spec.paired and not (call_id is None and _stands_alone(item)),
+                    answers=spec.paired,
                     synthetic=is_close(_said(output), call_id),
                     raw=raw,
                 ),

@@ -24,6 +24,7 @@ from convnorm.passes.dedupe import Dedupe
 from convnorm.passes.drop_empty import DropEmpty
 from convnorm.passes.legalise_ids import LegaliseIds
 from convnorm.passes.repair_arguments import RepairArguments
+from convnorm.passes.repair_reasoning import RepairReasoning
 from convnorm.passes.repair_tool_pairs import RepairToolPairs
 from convnorm.passes.strip_ids import StripIds
 
@@ -36,6 +37,8 @@ ORDER = (
     StripIds,
     # Pairs are mended on what is really going to be sent.
     RepairToolPairs,
+    # Reasoning is judged by what is left behind it, once calls and results are in place.
+    RepairReasoning,
     # What a missing result says depends on the arguments as they came.
     RepairArguments,
     # Pairs are found by the ids they came with.

@@ -6,7 +6,7 @@ from typing import Any
 
 from convnorm.context import Context
 from convnorm.rules import anthropic_messages, openai_chat, openai_responses
-from convnorm.rules.ours import HISTORY_REPLAYED, ID_UNSTORED
+from convnorm.rules.ours import HISTORY_REPLAYED, ID_UNSTORED, REASONING_OF_ANOTHER_MODEL
 from convnorm.rules.read_anthropic import read_anthropic
 from convnorm.rules.read_chat import read_chat
 from convnorm.rules.read_responses import read_responses
@@ -20,7 +20,12 @@ __all__ = ["CATALOGUE", "KEYS", "RULES", "Rule", "Violation", "judge"]
 CATALOGUE: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
     {
         openai_chat.API: (*openai_chat.RULES, HISTORY_REPLAYED),
-        openai_responses.API: (*openai_responses.RULES, ID_UNSTORED, HISTORY_REPLAYED),
+        openai_responses.API: (
+            *openai_responses.RULES,
+            ID_UNSTORED,
+            REASONING_OF_ANOTHER_MODEL,
+            HISTORY_REPLAYED,
+        ),
         anthropic_messages.API: anthropic_messages.RULES,
     }
 )

@@ -39,6 +39,16 @@ def _unstored_ids(scan: Scan) -> Iterator[Finding]:
             yield Finding(at, ".id", f"the server does not store {shown(item['id'])}")
 
 
+def _of_another_model(scan: Scan) -> Iterator[Finding]:
+    asked, made = scan.target.model, scan.context.provenance.models
+    for at, item in enumerate(scan.views if asked and made else ()):
+        if item is None or item_type(item) != "reasoning" or not item.get("encrypted_content"):
+            continue
+        if made.get(at) not in (None, asked):
+            said = f"{made[at]} made this reasoning, and {asked} is asked"
+            yield Finding(at, ".encrypted_content", said)
+
+
 def _replays(scan: Scan) -> Iterator[Finding]:
     yield from _same_ids(scan)
     yield from _same_calls(scan)
@@ -157,4 +167,29 @@ HISTORY_REPLAYED = Rule(
         ]
     },
     find=_replays,
+)
+
+REASONING_OF_ANOTHER_MODEL = Rule(
+    id="reasoning-of-another-model",
+    api="openai.responses",
+    statement="Sealed reasoning is sent to the model that made it.",
+    error=(
+        "often accepted; where it is not: The encrypted content for item rs_... could not be "
+        "verified."
+    ),
+    level="advisory",
+    certainty="ours",
+    sources=("openclaw embedded-agent-helpers/openai.ts dropStaleOpenAIReasoning",),
+    repair="repair_reasoning",
+    loss="the reasoning, and the ids of what it led to",
+    remedy="leave the reasoning of other models out",
+    example={
+        "input": [
+            {"role": "user", "content": "hello"},
+            {"type": "reasoning", "summary": [], "encrypted_content": "gAAAAAB1"},
+            {"role": "assistant", "content": "hi"},
+        ]
+    },
+    setting={"model": "gpt-5.1", "provenance": {"models": {1: "o3"}}},
+    find=_of_another_model,
 )

@@ -70,8 +70,8 @@ class Rule:
     example: Mapping[str, Any]
     """A small request that breaks it."""
     setting: Mapping[str, Any] = field(default_factory=dict)
-    """What the example needs to be known: `provider`, `model`, and `state`, what the server
-    holds."""
+    """What the example needs to be known: `provider`, `model`, `state`, what the server
+    holds, and `provenance`."""
     status: int = 400
     """The HTTP status of the refusal."""
     status_elsewhere: Mapping[str, int] = field(default_factory=dict)

@@ -23,6 +23,10 @@ class ChatProfile(Profile):
         Fault.ARGUMENTS_RAW: ("raw_arguments", "chat-arguments-not-string"),
         Fault.ARGUMENTS_MISSING: ("raw_arguments", "chat-arguments-not-string"),
         Fault.ARGUMENTS_UNPARSED: ("parsed_arguments", "template-arguments-json"),
+        Fault.REASONING_OF_CALLS: ("calls_think", "moonshot-reasoning-content-missing"),
+        Fault.REASONING_OF_TURNS: ("turns_think", "deepseek-reasoning-content-missing"),
+        Fault.UNSIGNED_CALLS: ("signed_calls", "openrouter-gemini-thought-signature"),
+        Fault.REASONING_TWICE: ("unique_reasoning_ids", "openrouter-duplicate-reasoning-id"),
     }
 
     names: Verdict = "disputed"
@@ -66,6 +70,16 @@ class ChatProfile(Profile):
     """A message that calls tools carries its reasoning_details."""
     unique_reasoning_ids: bool = False
     """An entry of reasoning_details with an id stands in one message only."""
+
+    @property
+    def calls_think(self) -> bool:
+        """Whether messages that call tools carry their reasoning."""
+        return self.reasoning_returned == "calls"
+
+    @property
+    def turns_think(self) -> bool:
+        """Whether all replies of a turn in which tools are called do."""
+        return self.reasoning_returned in ("tool turns", "last tool turn")
 
 
 OPENAI: Mapping[str, Any] = {

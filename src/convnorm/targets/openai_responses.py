@@ -24,6 +24,10 @@ class ResponsesProfile(Profile):
         Fault.ITEM_ID_LETTERS: ("item_id_length", "resp-id-charset"),
         Fault.ITEM_ID_PREFIX: ("item_id_length", "resp-id-prefix"),
         Fault.ARGUMENTS_UNPARSED: ("parsed_arguments", "template-arguments-json"),
+        Fault.REASONING_REFUSED: ("no_reasoning", "resp-reasoning-nonreasoning-model"),
+        Fault.REASONING_TEXT: ("reasoning_content", "resp-reasoning-content-not-allowed"),
+        Fault.REASONING_ID_LOST: ("reasoning_id", "azure-foundry-reasoning-id-required"),
+        Fault.OTHER_RESPONSE: ("one_sealed_response", "azure-conflicting-continuation"),
     }
 
     item_id_length: int | None = None
@@ -35,8 +39,8 @@ class ResponsesProfile(Profile):
     """What becomes of input parts in an assistant message, which the SDK's types allow."""
     reasoning_content: Verdict = "disputed"
     """What becomes of reasoning that is sent as plain text."""
-    reasoning_model: bool = True
-    """The model takes reasoning items."""
+    no_reasoning: bool = False
+    """The model takes no reasoning items."""
     reasoning_id: bool = False
     """A reasoning item has its id, even beside its encrypted content."""
     one_sealed_response: bool = False
@@ -79,7 +83,7 @@ MODELS: tuple[tuple[str, str | None, Mapping[str, Any]], ...] = (
     (
         r"(^|/|^ft:)(gpt-3\.5|gpt-35|gpt-4|gpt-4o|gpt-4\.[15]|chatgpt-4o)([-:]|$)",
         None,
-        {"reasoning_model": False},
+        {"no_reasoning": True},
     ),
     (r"^gpt-6", "azure", {"one_sealed_response": True}),
 )

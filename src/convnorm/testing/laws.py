@@ -4,12 +4,13 @@ They hold for every history and every default policy; call them on your own poli
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any, NoReturn
 
 from convnorm import Context, Policy, Report, UnrepairableError, check, explain, normalize_request
-from convnorm.pipeline import run, take_apart
+from convnorm.edits import Loss
+from convnorm.pipeline import Change, run, take_apart
 from convnorm.testing.reading import (
     Reading,
     Returned,
@@ -235,10 +236,15 @@ def _rules_without_copies(sample: Sample, policy: AnyPolicy) -> set[str]:
 
 def _dropped_copies(report: Report) -> set[int]:
     """The elements that went, or lost something, because the same thing is elsewhere."""
+    return _places(report, lambda edit: edit.rule in COPIES)
+
+
+def _places(report: Report, wanted: Callable[[Change], bool]) -> set[int]:
+    """The elements that an edit of this sort took out, or something of them."""
     places = [
         re.search(r"\[(\d+)\]", edit.where)
         for edit in report.edits
-        if edit.what == "drop" and edit.rule in COPIES
+        if edit.what == "drop" and wanted(edit)
     ]
     return {int(place[1]) for place in places if place}
 
@@ -246,13 +252,20 @@ def _dropped_copies(report: Report) -> set[int]:
 def _conserve_said(
     before: Reading, after: Reading, copies: set[int], sample: Sample, report: Report
 ) -> None:
-    left = {said.what for said in after.said}
     ids = {said.id for said in after.said if said.id}
+    unusable = _places(report, lambda edit: edit.loss == Loss.REASONING)
+    dropped = {
+        said.what for said in before.said if said.role == "reasoning" and said.at in unusable
+    }
     for said in before.said:
-        if said.at in copies and said.what not in left and said.id not in ids:
+        if said.at not in copies or said.id in ids:
+            continue
+        if said.what not in dropped and not any(_same_said(said, other) for other in after.said):
             _fail(f"dropped as a copy, and no other is left: {said}", sample, report.request)
     rest = iter(after.said)
     for said in before.said:
+        if said.role == "reasoning" and said.at in unusable:
+            continue
         if said.at not in copies and not any(_same_said(said, other) for other in rest):
             _fail(f"lost or out of order: {said}", sample, report.request)
 

@@ -6,6 +6,7 @@ from convnorm.testing.openai_responses import (
     CALLS,
     KINDS,
     PREFIXES,
+    easy_answer,
     gaps,
     hosted,
     named,
@@ -256,14 +257,14 @@ def _group(pen: Pen, thought: Element, *, ids: bool) -> list[Element]:
 def half_stripped_reasoning(pen: Pen, draft: Draft) -> None:
     """The reasoning lost its id, what it led kept its own."""
     _unstore(pen, draft)
-    proof = {"encrypted_content": f"sealed {pen.number()}"}
+    proof = {"encrypted_content": f"sealed-{pen.number()}"}
     place(pen, draft, _group(pen, proof, ids=True), gaps)
 
 
 def half_stripped_call(pen: Pen, draft: Draft) -> None:
     """The reasoning kept its id, what it led lost its own."""
     _unstore(pen, draft)
-    proof = {"encrypted_content": f"sealed {pen.number()}", "id": pen.id("rs")}
+    proof = {"encrypted_content": f"sealed-{pen.number()}", "id": pen.id("rs")}
     place(pen, draft, _group(pen, proof, ids=False), gaps)
 
 
@@ -358,6 +359,54 @@ def hosted_id_missing(pen: Pen, draft: Draft) -> None:
     place(pen, draft, [_nameless(item) for item in hosted(pen)], gaps)
 
 
+def _odd_thought(pen: Pen, draft: Draft, values: Element, behind: list[Element]) -> None:
+    """Reasoning that is not as it should be, and what stands behind it."""
+    thought = {"type": "reasoning", "summary": [], **values}
+    place(pen, draft, [thought, *behind], gaps)
+
+
+def thought_unfollowed(pen: Pen, draft: Draft) -> None:
+    """What reasoning led to is gone."""
+    behind = question(pen) if pen.chance() else []
+    values = {"id": pen.id("rs"), "encrypted_content": f"sealed-{pen.number()}"}
+    if behind:
+        _odd_thought(pen, draft, values, behind)
+    else:
+        draft.elements.append({"type": "reasoning", "summary": [], **values})
+
+
+def thought_without_summary(pen: Pen, draft: Draft) -> None:
+    """Reasoning came without its summary."""
+    sealed = {"id": pen.id("rs"), "encrypted_content": f"sealed-{pen.number()}"}
+    reply = output_message(pen, ids=True)
+    thought = {"type": "reasoning", **sealed, **pen.pick(({}, {"summary": None}))}
+    place(pen, draft, [thought, reply], gaps)
+
+
+def thought_in_plain_text(pen: Pen, draft: Draft) -> None:
+    """Reasoning came with its words, as open models give them."""
+    words = [{"type": "reasoning_text", "text": f"thought {pen.number()}"}]
+    sealed = {"id": pen.id("rs"), "encrypted_content": f"sealed-{pen.number()}"}
+    _odd_thought(pen, draft, {**sealed, "content": words}, [output_message(pen, ids=True)])
+
+
+def thought_empty(pen: Pen, draft: Draft) -> None:
+    """Reasoning has nothing left in it."""
+    _odd_thought(pen, draft, {}, [easy_answer(pen)])
+
+
+def thought_unsealed(pen: Pen, draft: Draft) -> None:
+    """Plain text is sent as if it were sealed."""
+    values = {"id": pen.id("rs"), "encrypted_content": f"work it out {pen.number()}"}
+    _odd_thought(pen, draft, values, [output_message(pen, ids=True)])
+
+
+def thought_id_lost(pen: Pen, draft: Draft) -> None:
+    """Sealed reasoning came without its id."""
+    sealed = {"encrypted_content": f"sealed-{pen.number()}"}
+    _odd_thought(pen, draft, sealed, [easy_answer(pen)])
+
+
 _ALL: tuple[Mutator, ...] = (
     missing_result,
     missing_results,
@@ -389,6 +438,12 @@ _ALL: tuple[Mutator, ...] = (
     call_id_long,
     item_id_odd,
     hosted_id_missing,
+    thought_unfollowed,
+    thought_without_summary,
+    thought_in_plain_text,
+    thought_empty,
+    thought_unsealed,
+    thought_id_lost,
     vendor_keys,
     half_stripped_reasoning,
     half_stripped_call,

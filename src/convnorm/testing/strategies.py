@@ -69,8 +69,14 @@ ASKED = {
     "name_odd": Fault.NAME_FORM,
     "name_empty": Fault.NAME_EMPTY,
     "item_id_odd": Fault.ITEM_ID_PREFIX,
+    "thought_in_plain_text": Fault.REASONING_TEXT,
+    "thought_id_lost": Fault.REASONING_ID_LOST,
 }
 """Faults that are none for every server."""
+
+
+SEALING = ("thought_unfollowed", "thought_empty", "thought_unsealed")
+"""Faults that are none where reasoning is read from its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +111,7 @@ def _applies(name: str, target: Target) -> bool:
         return ASKED[name] in target.rules
     if name == "arguments_unparsed":
         return target.profile.parsed_arguments == "refused"
-    if name.startswith("bare_reasoning"):
+    if name.startswith("bare_reasoning") or name in SEALING:
         return not target.reasoning_by_value
     return name not in openai_responses_faults.STRIPPING or target.unstored_ids == "strip"
 

@@ -69,7 +69,7 @@ def _without_reasoning(scan: ResponsesScan) -> Iterator[Finding]:
 
 
 def _no_reasoning_model(scan: ResponsesScan) -> Iterator[Finding]:
-    if not scan.target.responses.reasoning_model:
+    if scan.target.responses.no_reasoning:
         for at in (*scan.reasoning, *scan.thoughts):
             yield Finding(at, "", f"{scan.target.model} takes no reasoning")
 
@@ -118,7 +118,7 @@ def _unreadable(scan: ResponsesScan) -> Iterator[Finding]:
             yield Finding(at, ".encrypted_content", f"{what} is not this server's", repair=repair)
         elif odd and " " in sealed[:256]:
             said = f"{what} is plain text"
-            yield Finding(at, ".encrypted_content", said, repair=repair, disputed=True)
+            yield Finding(at, ".encrypted_content", said, repair=repair)
 
 
 REASONING = (

@@ -102,6 +102,7 @@ SERVERS = (
             ]
         },
         setting={"provider": "azure", "model": "gpt-6-astra"},
+        retroactive=True,
         code="invalid_value",
         find=_two_responses,
     ),
