@@ -78,8 +78,8 @@ def openai_agents(limit: int | None) -> Clean:
     return clean
 
 
-def langchain() -> Clean:
-    """What a model gets from an agent with the middleware of deepagents for dangling calls."""
+def langchain(*, patch: bool) -> Clean:
+    """What a model gets from an agent; `patch` adds deepagents' middleware for dangling calls."""
     from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
     from langchain.agents import create_agent
     from langchain_core.language_models import BaseChatModel
@@ -97,7 +97,7 @@ def langchain() -> Clean:
             given[:] = messages
             return ChatResult(generations=[ChatGeneration(message=AIMessage("ok"))])
 
-    agent = create_agent(Recorder(), middleware=[PatchToolCallsMiddleware()])
+    agent = create_agent(Recorder(), middleware=[PatchToolCallsMiddleware()] if patch else [])
 
     def clean(messages: Messages) -> Messages:
         agent.invoke({"messages": convert_to_messages(messages)})
@@ -106,11 +106,13 @@ def langchain() -> Clean:
     return clean
 
 
+LANGCHAIN = ("langchain", "langchain-core", "deepagents")
 PEERS: dict[str, tuple[Callable[[], Clean], tuple[str, ...]]] = {
     "litellm": (litellm, ("litellm",)),
     "openai-agents": (lambda: openai_agents(None), ("openai-agents", "openai")),
     "openai-agents-limit": (lambda: openai_agents(10_000), ("openai-agents", "openai")),
-    "langchain": (langchain, ("langchain", "langchain-core", "deepagents")),
+    "langchain": (lambda: langchain(patch=False), LANGCHAIN),
+    "deepagents": (lambda: langchain(patch=True), LANGCHAIN),
 }
 """By name: how to start it, and the packages whose versions matter."""
 

@@ -114,7 +114,8 @@ def own_cleaners() -> list[Cleaner]:
 
 PEERS = [
     peer("litellm, message sanitizer", "openai.chat", "peer-litellm", "litellm"),
-    peer("deepagents on langchain", "openai.chat", "peer-langchain", "langchain"),
+    peer("langchain, create_agent", "openai.chat", "peer-langchain", "langchain"),
+    peer("deepagents on langchain", "openai.chat", "peer-langchain", "deepagents"),
     *(
         peer(name, "openai.responses", "peer-openai-agents", key)
         for name, key in (
