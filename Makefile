@@ -3,7 +3,7 @@ PYTHON ?= python3
 NEEDED := import sys; sys.version_info >= (3, 11) or sys.exit("Python >= 3.11 is needed: make PYTHON=…")
 LANES := $(PYTHON) -c '$(NEEDED)' && $(PYTHON) scripts/lanes.py
 
-.PHONY: test demo thorough lint docs bench newest clean
+.PHONY: test demo thorough lint docs bench quality newest clean
 
 test: ## lint, types, docs, core tests and every lane, in about a twentieth of the thorough depth
 	@$(LANES) test ci
@@ -24,6 +24,9 @@ docs: ## the documentation, in site/
 
 bench: ## the benchmarks
 	@$(LANES) run core python benchmarks/run.py
+
+quality: ## what convnorm and other libraries make of the same broken histories, into docs/quality.md
+	@$(LANES) run core python benchmarks/quality.py
 
 newest: ## resolve the pins in constraints/ anew; make LANE="core adapters" newest picks some
 	@$(LANES) newest $(LANE)

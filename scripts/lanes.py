@@ -83,6 +83,11 @@ LANES = {
         Lane("openai-3", (".[testing]", "openai>=3.51,<4"), {"openai": "3"}),
         Lane("anthropic", (".[testing]", "anthropic>=2.9,<3"), {"anthropic": "2"}),
         Lane("adapters", (".", *(f"./adapters/{name}" for name in ADAPTERS), "pytest")),
+        # Only for `make quality`: other libraries that clean histories, each as it installs alone.
+        # The floors keep a conflict from being resolved silently to a version of long ago.
+        Lane("peer-litellm", ("litellm>=1.106",)),
+        Lane("peer-openai-agents", ("openai-agents>=0.24",)),
+        Lane("peer-langchain", ("langchain>=1.4", "deepagents>=0.7")),
     )
 }
 
