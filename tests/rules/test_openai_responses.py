@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from convnorm import Context
+from convnorm.context import Provenance
 from convnorm.delivery import Ledger
 from convnorm.rules import CATALOGUE, Violation, judge
 from convnorm.rules.openai_responses import LEFT_OUT, RULES
@@ -381,6 +382,10 @@ ALONE: dict[str, tuple[dict[str, Any], Found]] = {
             ("resp-content-part-type", "input[1].content"),
         ],
     ),
+    "plain text was never sealed": (
+        {"input": [thought(None, "Work it out."), said()]},
+        [("resp-encrypted-content-invalid", "input[0].encrypted_content")],
+    ),
     "both phases are known": (
         {"input": [said(phase="commentary"), said(phase="final_answer"), said(phase=None)]},
         [],
@@ -579,10 +584,6 @@ DISPUTED: dict[str, tuple[dict[str, Any], Found]] = {
     "reasoning with nothing in it": (
         {"input": [thought(None), said()]},
         [("resp-reasoning-unusable", "input[0]")],
-    ),
-    "plain text for a sealed one": (
-        {"input": [thought(None, "Work it out."), said()]},
-        [("resp-encrypted-content-invalid", "input[0].encrypted_content")],
     ),
     "a reference to a call": (
         {"input": [{"type": "item_reference", "id": "fc_1"}, output()]},
@@ -1077,10 +1078,25 @@ def test_every_rule_is_shown_here() -> None:
     }
     shown |= {rule for *_, rules in SERVERS for rule in rules}
     shown |= {rule for case in _cases("broken") for rule in case.values[0].get("rules") or ()}
-    elsewhere = {"resp-hosted-item-id-missing"}
+    elsewhere = {"resp-hosted-item-id-missing", "reasoning-of-another-model"}
     basic = {"resp-input-required", "resp-item-type", "resp-role-invalid", "id-unstored"}
     known = {rule.id for rule in CATALOGUE["openai.responses"]}
     assert known - shown - elsewhere <= basic | {"history-replayed", "resp-output-id-collides"}
+
+
+def test_sealed_reasoning_is_told_from_that_of_another_model() -> None:
+    """Where the context knows who made it, reasoning for another model is pointed out as advice."""
+    made = {0: "o3", 2: "gpt-5.1", 4: "o3"}
+    body = {"input": [thought(None, "A"), said(), thought(None, "B"), said(), thought("rs_1"), said()]}
+
+    violations = judge(
+        body["input"],
+        target=find_target("openai.responses", model="gpt-5.1"),
+        context=Context(provenance=Provenance(models=made)),
+        fields=body,
+        disputed=True,
+    )
+    assert found(violations) == [("reasoning-of-another-model", "input[0].encrypted_content")]
 
 
 def test_a_local_shell_output_has_the_id_of_its_call() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from convnorm.context import Context
 from convnorm.targets import Target
+from convnorm.wire import LIST
 
 
 @dataclass(slots=True, eq=False)
@@ -223,4 +224,8 @@ def shown(value: object) -> str:
     """A value as a message may quote it: short, and without looking inside."""
     if isinstance(value, str):
         return repr(value if len(value) <= 64 else f"{value[:60]}…")
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, LIST):
+        return "a list"
     return "null" if value is None else f"a value of type {type(value).__name__}"
