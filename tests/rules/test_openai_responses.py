@@ -1087,7 +1087,8 @@ def test_every_rule_is_shown_here() -> None:
 def test_sealed_reasoning_is_told_from_that_of_another_model() -> None:
     """Where the context knows who made it, reasoning for another model is pointed out as advice."""
     made = {0: "o3", 2: "gpt-5.1", 4: "o3"}
-    body = {"input": [thought(None, "A"), said(), thought(None, "B"), said(), thought("rs_1"), said()]}
+    thoughts = (thought(None, "A"), thought(None, "B"), thought("rs_1"))
+    body = {"input": [item for each in thoughts for item in (each, said())]}
 
     violations = judge(
         body["input"],
