@@ -14,8 +14,8 @@ from convnorm.context import Provenance
 from convnorm.delivery import Ledger
 from convnorm.rules import CATALOGUE, Violation, judge
 from convnorm.rules.openai_responses import LEFT_OUT, RULES
-from convnorm.rules.responses_items import DATA_LENGTH, HOSTED, ITEMS, TEXT_LENGTH
 from convnorm.targets import find_target
+from convnorm.targets.responses_items import DATA_LENGTH, HOSTED, ITEMS, TEXT_LENGTH
 
 CASES = Path(__file__).parent.parent / "cases" / "openai_responses"
 Found = list[tuple[str, str]]

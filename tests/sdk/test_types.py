@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from convnorm import check
 from convnorm.rules.read_responses import CALLS
-from convnorm.rules.responses_items import DISPUTED_KEYS, ITEMS
+from convnorm.targets.responses_items import DISPUTED_KEYS, ITEMS
 from convnorm.testing.strategies import Sample, conversations
 from mutate import accepted, damaged, plain
 from sdk_types import by_type, hints, refusals, required, sample

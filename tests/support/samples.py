@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from convnorm.rules.schema import (
+from convnorm.targets.schema import (
     Either,
     Growing,
     Inside,

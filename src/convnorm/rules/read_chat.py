@@ -6,18 +6,9 @@ from typing import Any
 
 from convnorm.context import Context
 from convnorm.rules.scan import Scan
-from convnorm.rules.schema import (
-    OBJECT,
-    STRING,
-    Flaw,
-    Nullable,
-    OneOf,
-    Shape,
-    Wanted,
-    flaws,
-    words,
-)
+from convnorm.rules.schema import Flaw, flaws
 from convnorm.targets import Target
+from convnorm.targets.chat_values import CALL, CUSTOM, PART_SHAPES, PARTS, VALUES
 from convnorm.wire import LIST, fields
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
@@ -25,38 +16,6 @@ KIND = ("tool",)
 """A tool message answers function calls and custom calls alike."""
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """What OpenAI asks of the name of a function."""
-TEXT = frozenset({"text"})
-PARTS: Mapping[str, frozenset[str]] = {
-    "user": frozenset({"text", "image_url", "input_audio", "file"}),
-    "assistant": frozenset({"text", "refusal"}),
-    **dict.fromkeys(("system", "developer", "tool", "function"), TEXT),
-}
-"""By role: the content parts that its type has."""
-_BREAKPOINT = Shape({"mode": words("explicit")}, {"ttl": words("30m", "12h")})
-_CACHED: Mapping[str, Wanted] = {"prompt_cache_breakpoint": _BREAKPOINT}
-PART_SHAPES: Mapping[str, Shape] = {
-    "text": Shape({"text": STRING}, _CACHED),
-    "refusal": Shape({"refusal": STRING}),
-    "image_url": Shape(
-        {"image_url": Shape({"url": STRING}, {"detail": words("auto", "low", "high", "original")})},
-        _CACHED,
-    ),
-    "input_audio": Shape(
-        {"input_audio": Shape({"data": STRING, "format": words("wav", "mp3")})}, _CACHED
-    ),
-    "file": Shape(
-        {"file": Shape({}, {"file_data": STRING, "file_id": STRING, "filename": STRING})}, _CACHED
-    ),
-}
-"""By type: what a content part holds."""
-VALUES: Mapping[str, Wanted] = {
-    "audio": Nullable(Shape({"id": STRING})),
-    "function_call": Nullable(OBJECT),
-    "refusal": Nullable(STRING),
-}
-"""What an assistant message may have beside its content; its calls are read one by one."""
-CALL = OneOf({"function": Shape({"function": OBJECT}), "custom": Shape({"custom": OBJECT})})
-CUSTOM = Shape({"name": STRING, "input": STRING})
 
 
 def read_chat(

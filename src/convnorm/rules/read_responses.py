@@ -5,7 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from convnorm.context import Context
-from convnorm.rules.responses_items import (
+from convnorm.rules.responses_server import Server
+from convnorm.rules.scan import Call, Pairs, Scan
+from convnorm.rules.schema import flaws, left_out_or
+from convnorm.targets import Target
+from convnorm.targets.responses_items import (
     DATA_LENGTH,
     DISPUTED_KEYS,
     HOSTED,
@@ -16,11 +20,8 @@ from convnorm.rules.responses_items import (
     PHASES,
     TEXT_LENGTH,
 )
-from convnorm.rules.responses_server import Server
-from convnorm.rules.responses_values import FUNCTION_PART_SHAPES, PART_SHAPES, VALUES
-from convnorm.rules.scan import Call, Pairs, Scan
-from convnorm.rules.schema import Shape, flaws, left_out_or
-from convnorm.targets import Target
+from convnorm.targets.responses_values import FUNCTION_PART_SHAPES, PART_SHAPES, VALUES
+from convnorm.targets.schema import Shape
 from convnorm.wire import LIST, fields
 
 CALLS = {

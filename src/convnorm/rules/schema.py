@@ -1,29 +1,32 @@
-"""A small language for the schema of JSON values, and a walk that says where a value does not fit.
-
-A plain value is described by the name of its type, a word by the set of words it may be. `OWN` is
-what a rule of its own judges.
-"""
+"""A walk over a JSON value that says where it does not fit its schema."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from os import PathLike
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from convnorm.rules.scan import key_name, shown
+from convnorm.targets.schema import (
+    ANY,
+    ARRAY,
+    BOOLEAN,
+    FILE,
+    GIVEN,
+    INTEGER,
+    NUMBER,
+    OBJECT,
+    OWN,
+    STRING,
+    Either,
+    Growing,
+    Inside,
+    ListOf,
+    MapOf,
+    Nullable,
+    OneOf,
+    Shape,
+    Wanted,
+)
 from convnorm.wire import LIST, fields
-
-OWN: Final = "judged elsewhere"
-ANY: Final = "value"
-STRING: Final = "string"
-BOOLEAN: Final = "boolean"
-INTEGER: Final = "integer"
-NUMBER: Final = "number"
-OBJECT: Final = "object"
-ARRAY: Final = "list"
-GIVEN: Final = "not null"
-"""As `OWN`; only whether null may stand for nothing is judged here."""
-FILE: Final = "text or file"
-"""Data in base64; an SDK reads paths and open files itself."""
 
 CHECKS: Final[Mapping[str, Callable[[object], bool]]] = {
     OWN: lambda _: True,
@@ -40,73 +43,6 @@ CHECKS: Final[Mapping[str, Callable[[object], bool]]] = {
 """By type name: whether a value is of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """An object: what it must have, and what it may have."""
-
-    required: Mapping[str, "Wanted"] = field(default_factory=dict)
-    optional: Mapping[str, "Wanted"] = field(default_factory=dict)
-    keys: frozenset[str] = field(init=False)
-    """All keys it can have."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "keys", frozenset({"type", *self.required, *self.optional}))
-
-
-@dataclass(frozen=True, slots=True)
-class OneOf:
-    """An object that is one of several, as its `type` says."""
-
-    shapes: Mapping[str, Shape]
-
-
-@dataclass(frozen=True, slots=True)
-class ListOf:
-    """A list whose elements are all alike."""
-
-    of: "Wanted"
-
-
-@dataclass(frozen=True, slots=True)
-class MapOf:
-    """An object with any keys, whose values are all alike."""
-
-    of: "Wanted"
-
-
-@dataclass(frozen=True, slots=True)
-class Growing:
-    """A word of a list to which the API adds: another one may be new."""
-
-    words: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Nullable:
-    """A value, or null."""
-
-    of: "Wanted"
-
-
-@dataclass(frozen=True, slots=True)
-class Either:
-    """A value of one of several JSON types."""
-
-    of: tuple["Wanted", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Inside:
-    """What is in a list or an object; whether it is one, a rule of its own judges."""
-
-    of: "Wanted"
-
-
-Wanted: TypeAlias = (
-    str | frozenset[str] | Shape | OneOf | ListOf | MapOf | Growing | Nullable | Either | Inside
-)
-
-
 class Flaw(NamedTuple):
     """One value that does not fit."""
 
@@ -114,11 +50,6 @@ class Flaw(NamedTuple):
     said: str
     unsure: bool = False
     """The types forbid it, and the API may still take it: a new word, or null for nothing."""
-
-
-def words(*given: str) -> Growing:
-    """The words of a list that grows."""
-    return Growing(frozenset(given))
 
 
 def flaws(wanted: Wanted, value: object, path: str = "") -> Iterator[Flaw]:

@@ -6,7 +6,7 @@ The definitions of tools are not looked into: they say what a model may do, not 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from convnorm.rules.schema import (
+from convnorm.targets.schema import (
     ANY,
     BOOLEAN,
     FILE,

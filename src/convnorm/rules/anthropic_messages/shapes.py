@@ -19,7 +19,8 @@ from convnorm.rules.anthropic_messages.schema import (
 from convnorm.rules.read_anthropic import CACHED, THINKING, AnthropicScan, Block
 from convnorm.rules.rule import Finding, Rule
 from convnorm.rules.scan import shown
-from convnorm.rules.schema import CHECKS, OBJECT, STRING, flaws
+from convnorm.rules.schema import CHECKS, flaws
+from convnorm.targets.schema import OBJECT, STRING
 from convnorm.wire import LIST, fields
 
 ID = re.compile(r"[a-zA-Z0-9_-]+")

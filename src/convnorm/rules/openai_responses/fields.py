@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 
 from convnorm.rules.openai_responses.words import API, is_disputed
 from convnorm.rules.read_responses import ResponsesScan, answered_id, item_type
-from convnorm.rules.responses_items import DISPUTED_KEYS, HOSTED, ITEMS, PART_KEYS, TYPES
 from convnorm.rules.rule import Finding, Rule
 from convnorm.rules.scan import key_name, shown
+from convnorm.targets.responses_items import DISPUTED_KEYS, HOSTED, ITEMS, PART_KEYS, TYPES
 
 REPAIRS: Mapping[str, str | None] = {
     "arguments": "repair_arguments",

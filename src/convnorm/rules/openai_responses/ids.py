@@ -5,9 +5,9 @@ from typing import Any
 
 from convnorm.rules.openai_responses.words import API, is_disputed
 from convnorm.rules.read_responses import ResponsesScan, item_type
-from convnorm.rules.responses_items import ID, ID_LENGTH, ITEMS, NAME, SURE_PREFIXES
 from convnorm.rules.rule import AS_THE_RULE, Finding, Rule
 from convnorm.rules.scan import shown
+from convnorm.targets.responses_items import ID, ID_LENGTH, ITEMS, NAME, SURE_PREFIXES
 
 
 def _odd_ids(scan: ResponsesScan) -> Iterator[tuple[int, Mapping[str, Any], Any, bool]]:

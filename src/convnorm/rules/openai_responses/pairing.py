@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from convnorm.rules.openai_responses.words import API, describe, is_disputed, link
 from convnorm.rules.read_responses import CALLS, ResponsesScan, item_type, names_its_call
-from convnorm.rules.responses_items import ID_LENGTH, TYPES
 from convnorm.rules.rule import AS_THE_RULE, Finding, Rule
 from convnorm.rules.scan import Call, Result, shown
+from convnorm.targets.responses_items import ID_LENGTH, TYPES
 from convnorm.wire import LIST, fields
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from convnorm.rules.openai_responses.words import API, is_disputed
 from convnorm.rules.read_responses import ResponsesScan, item_type
-from convnorm.rules.responses_items import TEXT_LENGTH, TYPES
 from convnorm.rules.rule import Finding, Rule
 from convnorm.rules.scan import shown
+from convnorm.targets.responses_items import TEXT_LENGTH, TYPES
 from convnorm.wire import fields
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from convnorm.rules.openai_responses.words import API
 from convnorm.rules.read_responses import ResponsesScan, item_type, names_its_call
-from convnorm.rules.responses_items import BY_ID, TYPES
 from convnorm.rules.rule import Finding, Rule
 from convnorm.rules.scan import shown
+from convnorm.targets.responses_items import BY_ID, TYPES
 
 
 def _unknown_response(scan: ResponsesScan) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ tools are not looked into: they say what a model may do, not what was said.
 from collections.abc import Mapping
 from typing import Final
 
-from convnorm.rules.schema import (
+from convnorm.targets.schema import (
     ANY,
     BOOLEAN,
     GIVEN,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from convnorm.rules.responses_values import PART_SHAPES
+from convnorm.targets.responses_values import PART_SHAPES
 
 TYPES: Final = "openai 3.51.0 types"
 """How rules name these types as their source."""
