@@ -2,10 +2,12 @@
 
 from convnorm.api import Report, check, explain, normalize, normalize_request
 from convnorm.context import Context, Provenance
+from convnorm.delivery import Exchange, Ledger, Link
 from convnorm.errors import (
     ChangeError,
     ConvnormError,
     DialectError,
+    LedgerError,
     NeedsRequestError,
     NotReadyError,
     PolicyError,
@@ -21,6 +23,10 @@ __all__ = [
     "Context",
     "ConvnormError",
     "DialectError",
+    "Exchange",
+    "Ledger",
+    "LedgerError",
+    "Link",
     "NeedsRequestError",
     "NotReadyError",
     "Policy",

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
-from convnorm.delivery import Ledger
+from convnorm.delivery import Ledger, Link
 from convnorm.errors import PolicyError
 from convnorm.options import Options
 
@@ -36,6 +36,11 @@ class Context(Options):
     """One label per message: which history source (store, executor, …) it was replayed from."""
     provenance: Provenance = Provenance()
     """Where single messages came from."""
+
+    @property
+    def link(self) -> Link:
+        """What the call continues."""
+        return Link(self.previous_response_id, self.conversation)
 
     @property
     def linked(self) -> bool:

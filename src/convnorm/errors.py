@@ -6,7 +6,8 @@ ConvnormError
 ├── ChangeError         a pass set to `on_change="raise"` would have changed something
 ├── UnrepairableError   the history breaks a rule that no pass may repair silently
 ├── NotReadyError       the last call is still being answered: there is nothing to send yet
-└── NeedsRequestError   the repair touches the request, not only its list of messages
+├── NeedsRequestError   the repair touches the request, not only its list of messages
+└── LedgerError         a ledger cannot be read, or contradicts another one
 """
 
 
@@ -40,3 +41,7 @@ class NotReadyError(ConvnormError):
 
 class NeedsRequestError(ConvnormError):
     """The repair changes the request itself: call `normalize_request` with the whole body."""
+
+
+class LedgerError(ConvnormError):
+    """A ledger that cannot be read, or that contradicts what is to be put into it."""

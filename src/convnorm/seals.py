@@ -26,7 +26,7 @@ class Seals:
         if ledger is None:
             return
         self.stored = frozenset(_ids(ledger.stored_items()))
-        held = ledger.holds(context.previous_response_id, context.conversation)
+        held = ledger.holds(context.link)
         self.chain = frozenset(_ids(held))
         outputs = [one.output for one in ledger.responses.values() if one.stored]
         for items in (*outputs, *ledger.conversations.values()):

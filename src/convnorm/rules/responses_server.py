@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from convnorm.context import Context
-from convnorm.delivery import Ledger
+from convnorm.delivery import Ledger, Link
 from convnorm.wire import fields
 
 Keys = Mapping[str, Any]
@@ -24,12 +24,13 @@ class Server:
     def knows_response(self) -> bool:
         """Whether the response that the request continues is stored."""
         found = self.ledger.responses.get(self._response or "")
-        return found is not None and found.stored
+        return found is not None and found.stored and self._response not in self.ledger.gone
 
     @property
     def knows_conversation(self) -> bool:
         """Whether the conversation that the request continues exists."""
-        return self._conversation in self.ledger.conversations
+        named, ledger = self._conversation, self.ledger
+        return named in ledger.conversations and named not in ledger.gone
 
     @cached_property
     def whole(self) -> bool:
@@ -53,7 +54,7 @@ class Server:
     @cached_property
     def chain(self) -> list[Keys]:
         """What the server puts before the input."""
-        return list(_objects(self.ledger.holds(self._response, self._conversation)))
+        return list(_objects(self.ledger.holds(Link(self._response, self._conversation))))
 
     @cached_property
     def chain_ids(self) -> set[str]:

@@ -142,7 +142,7 @@ class Service:
                 history = _items(history)
             request.seen = listed(history)  # at least, should the body contradict itself
             context = Context(store=store).with_body(body)
-            held = ledger.holds(context.previous_response_id, context.conversation)
+            held = ledger.holds(context.link)
             request.seen = (*held, *request.seen)
             context = context.model_copy(update={"ledger": ledger})
             found = judge(history, target=target, context=context, fields=body)
