@@ -48,8 +48,20 @@ def samples(draw: st.DrawFn, dialect: str, provider: str | None, model: str | No
     return draw((conversations if valid else broken)(dialect, provider=provider, model=model))
 
 
-BEYOND = (Fault.LEAD_MISSING, Fault.REASONING_OF_ANOTHER)
-"""What only a ledger or a provenance shows: `tests/passes/test_repair_reasoning.py` has it."""
+BEYOND = (
+    Fault.LEAD_MISSING,
+    Fault.REASONING_OF_ANOTHER,
+    Fault.LINK_UNKNOWN,
+    Fault.LINK_FORBIDDEN,
+    Fault.LINK_UNSUPPORTED,
+    Fault.TWO_LINKS,
+    Fault.CONVERSATION_UNKNOWN,
+    Fault.DELIVERY_UNKNOWN,
+    Fault.CALL_BY_REFERENCE,
+    Fault.CONTAINER_GONE,
+)
+"""What only a ledger, a link or a provenance shows: `test_linked.py` and
+`tests/passes/test_repair_reasoning.py` have it."""
 SEALED = (
     Fault.UNFOLLOWED,
     Fault.REASONING_UNUSABLE,

@@ -6,7 +6,7 @@ from typing import Any
 
 from convnorm.context import Context
 from convnorm.errors import DialectError
-from convnorm.pipeline import Change, Outcome, Work, for_judging, run, take_apart
+from convnorm.pipeline import Change, Outcome, Work, facts_now, for_judging, run, take_apart
 from convnorm.policy import Policy
 from convnorm.rules import Violation, judge
 
@@ -98,12 +98,12 @@ def check(
 def _judge(
     work: Work, elements: Sequence[Any], request: Mapping[str, Any] | None, *, disputed: bool
 ) -> list[Violation]:
-    if work.text:
+    if work.text and not work.elements:
         return []
     return judge(
         elements,
         target=work.call.target,
-        context=work.call.context,
+        context=facts_now(work, request or {}),
         fields=request,
         disputed=disputed,
     )
@@ -111,6 +111,6 @@ def _judge(
 
 def _body(work: Work, outcome: Outcome) -> dict[str, Any]:
     body = dict(outcome.fields)
-    if work.text is None:
+    if work.text is None or outcome.edits:
         body[work.dialect.KEY] = outcome.elements
     return body

@@ -15,5 +15,6 @@ class Fact(StrEnum):
     REASONING = "reasoning stands alone, or where it may not be taken, or is missed"
     ARGUMENTS = "arguments of a call are no text, or no whole one"
     IDS = "an id or a name has a form that the target may refuse"
+    LINK = "the request continues something, or a ledger says what the server holds"
     SOURCES = "the messages are labelled with the source they came from"
     SHAPE = "something has a shape that no pass repairs"

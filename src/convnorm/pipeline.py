@@ -7,6 +7,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from convnorm.context import FACTS, Context, Provenance, usable_fact
+from convnorm.delivery import Link
 from convnorm.dialects import DIALECTS
 from convnorm.dialects.dialect import Call, Dialect
 from convnorm.edits import FRONT, Assumed, Edit, Insert, Loss, Mend, Move, SetField, SetTurn, apply
@@ -63,7 +64,7 @@ class Work:
     request: Mapping[str, Any] | None
     """The whole body; None when only a list was given."""
     text: str | None = None
-    """A Responses input that is a plain string: there is no history to repair."""
+    """A Responses input that is a plain string: only its link can need repair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,9 @@ def take_apart(given: object, policy: Policy | str | None, context: Context | No
         context = context.with_body(request)
     elements: Sequence[object] = () if text is not None else found  # type: ignore[assignment]  # it is a list or tuple
     _one_label_each(context, elements)
-    call = Call(target, context, dialect.KEY)
+    call = Call(target, context, dialect.KEY, dialect.decode)
+    if text and _links(call):
+        elements = ({"role": "user", "content": text},)
     return Work(policy, call, dialect, elements, request, text)
 
 
@@ -231,13 +234,15 @@ def run(work: Work, *, force: bool = False) -> Outcome:
     """Repair the history. `force` wakes every pass, whatever the survey says."""
     policy, call, dialect, elements = work.policy, work.call, work.dialect, work.elements
     rest = {} if work.request is None else work.request
-    if work.text is not None:
+    if work.text is not None and not elements:
         if not work.text:
             _refuse(work, elements, rest)
         return Outcome([], rest)
     facts = dialect.survey(elements, call)
     if call.context.sources:
         facts.add(Fact.SOURCES)
+    if _links(call):
+        facts.add(Fact.LINK)
     if call.context.ledger is not None:
         facts.add(Fact.SHAPE)  # what the server holds is for the rules to judge
     assumed: list[str] = []
@@ -256,14 +261,31 @@ def run(work: Work, *, force: bool = False) -> Outcome:
     sent = list(elements)
     if history is not original:
         history, sent = _settle(history, original, work, changes, assumed)
-    if history.fields is not rest and work.request is None:
-        raise NeedsRequestError(
-            "the repair changes the request itself, not only its messages: "
-            "call normalize_request with the whole body"
-        )
     if changes or Fact.SHAPE in facts:
         _refuse(work, sent, history.fields)
     return Outcome(sent, history.fields, tuple(changes), tuple(assumed))
+
+
+def _links(call: Call) -> bool:
+    """Whether what the request continues can need repair."""
+    context = call.context
+    unkept = call.target.name == "openai.responses" and not call.target.responses.keeps_responses
+    twice = None not in context.link
+    return context.ledger is not None or twice or (context.linked and unkept)
+
+
+def facts_now(work: Work, now: Mapping[str, Any]) -> Context:
+    """The facts of the call, with the link that the body names by now."""
+    context, request = work.call.context, work.request
+    if request is None or now is request:
+        return context
+    link = Link.of(now)
+    said = {key: getattr(link, key) for key in LINK if key in request}
+    return context.model_copy(update=said)
+
+
+LINK = Link._fields
+"""The fields of a body that say what it continues."""
 
 
 def _settle(
@@ -314,6 +336,8 @@ def _run_pass(
     pass_: Any, history: History, work: Work, changes: list[Change], assumed: list[str]
 ) -> History:
     edits: list[Edit] = []
+    if history.fields is not work.request:
+        work = replace(work, call=replace(work.call, context=facts_now(work, history.fields)))
     for found in run_pass(pass_, history, work.call):
         if isinstance(found, Assumed):
             if found.what not in assumed:
@@ -323,6 +347,12 @@ def _run_pass(
     edits += leads_of_dropped(history, edits)
     if not edits:
         return history
+    for edit in edits:
+        if isinstance(edit, SetField) and not _can_set(edit.key, work.request):
+            raise NeedsRequestError(
+                f"the repair changes {edit.key}, which is no part of what was passed: "
+                "call normalize_request with the whole body"
+            )
     records = [_record(pass_.name, edit, history, work.call) for edit in edits]
     match work.policy.mode(pass_.name):
         case "raise":
@@ -334,6 +364,11 @@ def _run_pass(
                 _warn_once(record.by, record.rule, record.where, record.why)
     changes.extend(records)
     return apply(history, edits)
+
+
+def _can_set(key: str, request: Mapping[str, Any] | None) -> bool:
+    """Whether the field is ours to change: a link that is not in the body is sent by the caller."""
+    return request is not None and (key not in LINK or key in request)
 
 
 def _record(by: str, edit: Edit, history: History, call: Call) -> Change:
@@ -371,7 +406,8 @@ def _refuse(work: Work, elements: Sequence[object], rest: Mapping[str, Any]) -> 
     """Raise for a fault that no pass may repair silently and that is known to be refused."""
     if work.policy.unrepairable == "send":
         return
-    found = judge(elements, target=work.call.target, context=work.call.context, fields=rest or None)
+    context = facts_now(work, rest)
+    found = judge(elements, target=work.call.target, context=context, fields=rest or None)
     for violation in found:
         if violation.repair is None and RULES[violation.rule].certainty in ATTESTED:
             remedy = f"{violation.message}: {RULES[violation.rule].remedy}"

@@ -39,6 +39,10 @@ class Seals:
         self._issued = {seal for one in _objects(ledger.issued_items()) for seal in _seal(one)}
         self._taken = {seal for one in _objects(ledger.stored_items()) for seal in _seal(one)}
 
+    def lost(self, own: str | None) -> bool:
+        """Whether the server would not find an id."""
+        return self._ledger is not None and own is not None and own not in self.stored
+
     def refused(self, seal: str) -> bool:
         """Whether an encrypted content is known to be another server's or organization's."""
         if self._ledger is None:

@@ -13,6 +13,15 @@ from convnorm.testing.strategies import Sample, broken, conversations
 REPAIRS = {
     "dedupe": {"resp-duplicate-item-id"},
     "strip_ids": {"resp-item-not-persisted"},
+    "settle_link": {
+        "resp-previous-response-not-found",
+        "resp-zero-data-retention",
+        "resp-previous-and-conversation",
+        "resp-conversation-not-found",
+        "resp-item-reference-call-pairing",
+        "resp-container-expired",
+        "compat-previous-response-id-unsupported",
+    },
     "repair_tool_pairs": {
         "chat-tool-calls-unanswered",
         "chat-tool-message-orphan",

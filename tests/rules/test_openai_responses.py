@@ -900,7 +900,20 @@ DISPUTED_THERE: dict[str, tuple[dict[str, Any], dict[str, Any], Found]] = {
     "a second output of what was answered on the server": (
         held([call(), output(), said()]),
         after(output()),
-        [("resp-duplicate-output", "input[0]")],
+        [("history-replayed", "input[0]"), ("resp-duplicate-output", "input[0]")],
+    ),
+    "a request on the conversation that nobody answered": (
+        {
+            "conversations": {"conv_1": [user()]},
+            "attempts": {"a": {"input": "b", "conversation": "conv_1"}},
+        },
+        {"conversation": "conv_1", "input": [user()]},
+        [("delivery-unknown", "conversation")],
+    ),
+    "all that the server holds, in front of something new": (
+        {"responses": {"resp_1": {"input": [user()], "output": [said()]}}},
+        after(user(), said(), user()),
+        [("history-replayed", "input[0]")],
     ),
 }
 

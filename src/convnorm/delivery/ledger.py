@@ -199,13 +199,28 @@ class Ledger(Options):
         """Whether nothing can stand behind the link that the ledger has not seen."""
         if link.conversation is not None:
             return link.conversation in self.conversations
-        names = self._chain(link)
-        first = self.responses[names[0]] if names else None
-        return first is not None and first.previous_response_id is None
+        chain = [self.responses[name] for name in self._chain(link)]
+        unseen = any(one.conversation is not None and one.before is None for one in chain)
+        return bool(chain) and chain[0].previous_response_id is None and not unseen
 
     def pending(self, link: Link) -> list[Mapping[str, Any]]:
         """The calls that wait on the server for an output of the client, in their order."""
         return open_calls(self.holds(link))
+
+    def last(self) -> str | None:
+        """The one stored response that no other continues; None if there are several, or none."""
+        stored = [name for name in self.responses if self.knows(Link(name))]
+        continued = {self.responses[name].previous_response_id for name in stored}
+        ends = [name for name in stored if name not in continued]
+        return ends[0] if len(ends) == 1 else None
+
+    def maker(self, call_id: str, link: Link) -> str | None:
+        """The newest response behind this link's that made a call with this id."""
+        for name in reversed(self.responses):
+            made = (item.get("call_id") for item in objects(self.responses[name].output))
+            if call_id in made and link.previous_response_id in self._chain(Link(name)):
+                return name
+        return None
 
     def unknown(self, conversation: str) -> list[Exchange]:
         """The requests on a conversation that got no answer: it may have them, or not."""

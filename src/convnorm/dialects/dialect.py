@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -51,6 +51,17 @@ class Call:
     context: Context
     key: str
     """The request key that holds the history, for messages to the user."""
+    decode: Callable[[Sequence[object], Mapping[str, Any], "Call"], History] | None = None
+    """How the dialect reads a wire list."""
+
+    def turns_of(self, items: Iterable[object]) -> tuple[Turn, ...]:
+        """The turns of wire items that the caller did not pass: what a ledger knows."""
+        if self.decode is None:
+            return ()
+        bare = replace(self, context=Context())
+        readable = [item for item in items if fields(item) is not None]
+        turns = self.decode(readable, {}, bare).turns
+        return tuple(replace(turn, at=None) for turn in turns)
 
     def where(self, turn: Turn) -> str:
         """The path of a turn in what the caller passed."""

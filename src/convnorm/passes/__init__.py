@@ -26,6 +26,7 @@ from convnorm.passes.legalise_ids import LegaliseIds
 from convnorm.passes.repair_arguments import RepairArguments
 from convnorm.passes.repair_reasoning import RepairReasoning
 from convnorm.passes.repair_tool_pairs import RepairToolPairs
+from convnorm.passes.settle_link import SettleLink
 from convnorm.passes.strip_ids import StripIds
 
 ORDER = (
@@ -33,6 +34,8 @@ ORDER = (
     ArbitrateSources,
     # Copies go while their ids still prove that they are copies.
     Dedupe,
+    # What the server has behind a link is recognised by ids, and replayed before pairs are mended.
+    SettleLink,
     # Ids go once nothing needs them as evidence.
     StripIds,
     # Pairs are mended on what is really going to be sent.

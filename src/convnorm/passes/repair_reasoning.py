@@ -130,6 +130,8 @@ class _Judge:
             return Fault.OTHER_RESPONSE, "only the newest response's reasoning may be sent"
         if self.target.reasoning_by_value:
             return None, ""
+        if self.seals.lost(turn.id) and not item.proof:
+            return Fault.UNSTORED_REASONING, f"the server does not have {turn.id}"
         if turn.id is None and not item.proof:
             said = "it has neither an id nor encrypted content"
             if self.context.conversation is not None:

@@ -6,7 +6,12 @@ from typing import Any
 
 from convnorm.context import Context
 from convnorm.rules import anthropic_messages, openai_chat, openai_responses
-from convnorm.rules.ours import HISTORY_REPLAYED, ID_UNSTORED, REASONING_OF_ANOTHER_MODEL
+from convnorm.rules.ours import (
+    DELIVERY_UNKNOWN,
+    HISTORY_REPLAYED,
+    ID_UNSTORED,
+    REASONING_OF_ANOTHER_MODEL,
+)
 from convnorm.rules.read_anthropic import read_anthropic
 from convnorm.rules.read_chat import read_chat
 from convnorm.rules.read_responses import read_responses
@@ -23,6 +28,7 @@ CATALOGUE: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         openai_responses.API: (
             *openai_responses.RULES,
             ID_UNSTORED,
+            DELIVERY_UNKNOWN,
             REASONING_OF_ANOTHER_MODEL,
             HISTORY_REPLAYED,
         ),

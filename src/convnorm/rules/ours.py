@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from convnorm.rules.read_responses import answered_id, item_type
+from convnorm.rules.read_responses import ResponsesScan, answered_id, item_type
 from convnorm.rules.rule import Finding, Rule
 from convnorm.rules.scan import Call, Scan, shown
 from convnorm.wire import fields
@@ -54,6 +54,30 @@ def _replays(scan: Scan) -> Iterator[Finding]:
     yield from _same_calls(scan)
     if len(set(scan.context.sources)) > 1:
         yield from _same_content(scan)
+    if isinstance(scan, ResponsesScan) and scan.server is not None and scan.linked:
+        yield from _held(scan, scan.server.chain)
+
+
+def _held(scan: Scan, chain: list[Mapping[str, Any]]) -> Iterator[Finding]:
+    """What the server puts before the input, and the input says again."""
+    known: dict[tuple[str, object], None] = {}
+    for item in chain:
+        known |= dict.fromkeys(_names(item))
+    for at, view in enumerate(scan.views):
+        if view is not None and any(name in known for name in _names(view)):
+            yield Finding(at, "", "the server puts it before the input", repair="settle_link")
+    starts = [_content(scan, view or {}) for view in scan.views[: len(chain)]]
+    made = any(item.get("role", "assistant") == "assistant" for item in chain)
+    if made and starts == [_content(scan, item) for item in chain]:
+        yield Finding(0, "", "the server puts all of this before the input", repair="settle_link")
+
+
+def _names(item: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """What tells that two items are one: the id, or the call that it makes or answers."""
+    if isinstance(own := item.get("id"), str):
+        yield "id", own
+    if isinstance(call_id := answered_id(item), str):
+        yield item_type(item), call_id
 
 
 def _same_ids(scan: Scan) -> Iterator[Finding]:
@@ -167,6 +191,38 @@ HISTORY_REPLAYED = Rule(
         ]
     },
     find=_replays,
+)
+
+
+def _undelivered(scan: ResponsesScan) -> Iterator[Finding]:
+    named = scan.context.conversation
+    if scan.server is not None and named is not None and scan.server.ledger.unknown(named):
+        said = f"a request on {shown(named)} got no answer, and may be in it"
+        yield Finding(-1, "conversation", said)
+
+
+DELIVERY_UNKNOWN = Rule(
+    id="delivery-unknown",
+    api="openai.responses",
+    statement="A conversation is continued once it is known what it holds.",
+    error="accepted; the model may read the unanswered request twice",
+    level="advisory",
+    certainty="ours",
+    sources=("openai/openai-agents-python#3852",),
+    repair="settle_link",
+    loss="nothing: the whole history is sent instead",
+    remedy="ask the server for the items of the conversation, and tell observed_conversation",
+    example={
+        "conversation": "conv_1",
+        "input": [{"role": "user", "content": "and tomorrow?"}],
+    },
+    setting={
+        "state": {
+            "conversations": {"conv_1": [{"role": "user", "content": "weather?"}]},
+            "attempts": {"a1": {"input": "and tomorrow?", "conversation": "conv_1"}},
+        }
+    },
+    find=_undelivered,
 )
 
 REASONING_OF_ANOTHER_MODEL = Rule(

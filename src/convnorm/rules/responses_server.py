@@ -32,6 +32,15 @@ class Server:
         named, ledger = self._conversation, self.ledger
         return named in ledger.conversations and named not in ledger.gone
 
+    def can_replay(self, views: Sequence[Keys | None]) -> bool:
+        """Whether anybody still knows what stood behind a link that cannot be used.
+
+        An input without anything of the model is no whole history: a request that continues
+        something is not the first one.
+        """
+        known = self.ledger.recall(Link(self._response, self._conversation))
+        return bool(known) or any(view is not None and _tells(view) for view in views)
+
     @cached_property
     def whole(self) -> bool:
         """Whether the ledger has the chain down to its first response, so that nothing is unseen.
@@ -139,6 +148,15 @@ def _is_made(item: Keys) -> bool:
     """Whether the model made an item: it is no output and no message of someone else."""
     kind, role = item.get("type"), item.get("role")
     return role in (None, "assistant") and not (isinstance(kind, str) and kind.endswith("_output"))
+
+
+def _tells(item: Keys) -> bool:
+    """Whether the model made an item that is here itself."""
+    referred = item.get("type") == "item_reference" or ("type" not in item and "role" not in item)
+    return _is_made(item) and not referred and item.get("type") not in UNMADE
+
+
+UNMADE = ("mcp_approval_response", "compaction_trigger", "additional_tools", "configuration_update")
 
 
 def _seals(items: Iterator[Any]) -> Iterator[tuple[str, str]]:

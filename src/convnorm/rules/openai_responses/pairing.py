@@ -20,7 +20,8 @@ def _unanswered(scan: ResponsesScan) -> Iterator[Finding]:
         at, where = (again[0].position, "") if again else (-1, link(scan))
         said = f"{describe(call)} waits on the server, and is sent again" if again else said
         unsure = bool(again) or call.raw.get("async") is True
-        yield Finding(at, where, said, repair="settle_link", disputed=unsure)
+        repair = None if call.kind == "computer" and not again else "settle_link"
+        yield Finding(at, where, said, repair=repair, disputed=unsure)
     for call in scan.pairs.calls:
         if call.answered:
             continue

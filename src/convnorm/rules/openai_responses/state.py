@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from convnorm.rules.openai_responses.words import API
 from convnorm.rules.read_responses import ResponsesScan, item_type, names_its_call
-from convnorm.rules.rule import Finding, Rule
+from convnorm.rules.rule import AS_THE_RULE, Finding, Rule
 from convnorm.rules.scan import shown
 from convnorm.targets.responses_items import BY_ID, TYPES
 
@@ -12,14 +12,19 @@ from convnorm.targets.responses_items import BY_ID, TYPES
 def _unknown_response(scan: ResponsesScan) -> Iterator[Finding]:
     named = scan.context.previous_response_id
     if scan.server is not None and named is not None and not scan.server.knows_response:
-        yield Finding(-1, "previous_response_id", f"the server has no response {shown(named)}")
+        said = f"the server has no response {shown(named)}"
+        known = scan.server.can_replay(scan.views) or scan.server.ledger.last() is not None
+        # What nobody knows any more cannot be sent, and must not be left out without a word.
+        repair = AS_THE_RULE if known else None
+        yield Finding(-1, "previous_response_id", said, repair=repair)
 
 
 def _zero_retention(scan: ResponsesScan) -> Iterator[Finding]:
     named = scan.context.previous_response_id
     if scan.server is not None and named is not None and scan.server.ledger.zero_data_retention:
         said = f"the server may not keep responses, and the request continues {shown(named)}"
-        yield Finding(-1, "previous_response_id", said)
+        repair = AS_THE_RULE if scan.server.can_replay(scan.views) else None
+        yield Finding(-1, "previous_response_id", said, repair=repair)
 
 
 def _two_links(scan: ResponsesScan) -> Iterator[Finding]:
@@ -32,7 +37,9 @@ def _two_links(scan: ResponsesScan) -> Iterator[Finding]:
 def _unknown_conversation(scan: ResponsesScan) -> Iterator[Finding]:
     named = scan.context.conversation
     if scan.server is not None and named is not None and not scan.server.knows_conversation:
-        yield Finding(-1, "conversation", f"the server has no conversation {shown(named)}")
+        said = f"the server has no conversation {shown(named)}"
+        repair = AS_THE_RULE if scan.server.can_replay(scan.views) else None
+        yield Finding(-1, "conversation", said, repair=repair)
 
 
 def _locked_conversation(scan: ResponsesScan) -> Iterator[Finding]:
@@ -135,7 +142,7 @@ STATE = (
             "previous_response_id": "resp_1",
             "input": [{"role": "user", "content": "and tomorrow?"}],
         },
-        setting={"state": {"responses": {}}},
+        setting={"state": {"responses": {"resp_1": {"input": "weather?", "stored": False}}}},
         code="previous_response_not_found",
         find=_unknown_response,
     ),
@@ -156,7 +163,12 @@ STATE = (
             "previous_response_id": "resp_1",
             "input": [{"role": "user", "content": "and tomorrow?"}],
         },
-        setting={"state": {"zero_data_retention": True, "responses": {"resp_1": {}}}},
+        setting={
+            "state": {
+                "zero_data_retention": True,
+                "responses": {"resp_1": {"input": "weather?"}},
+            }
+        },
         find=_zero_retention,
     ),
     Rule(
@@ -183,12 +195,16 @@ STATE = (
         error="404 (documented)",
         certainty="documented",
         sources=(TYPES,),
-        repair=None,
-        loss="",
+        repair="settle_link",
+        loss="nothing when the whole history is sent instead",
         remedy="create the conversation, or send the whole history without one",
         example={
             "conversation": "conv_1",
-            "input": [{"role": "user", "content": "and tomorrow?"}],
+            "input": [
+                {"role": "user", "content": "weather?"},
+                {"role": "assistant", "content": "sun"},
+                {"role": "user", "content": "and tomorrow?"},
+            ],
         },
         setting={"state": {"conversations": {}}},
         status=404,

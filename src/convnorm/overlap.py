@@ -1,0 +1,223 @@
+"""A local history beside the one that the server holds: what is there twice, and the whole."""
+
+from bisect import bisect_right
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from convnorm.align import align
+from convnorm.groups import is_reasoning
+from convnorm.ir import Media, Opaque, Reasoning, Text, ToolCall, ToolResult, Turn, same_turn
+
+
+class Turns:
+    """How turns are compared."""
+
+    @staticmethod
+    def proofs(turn: Turn) -> Iterator[tuple[str, str]]:
+        """What proves that two turns are one: an id, a call, or the result of a call."""
+        if turn.id is not None:
+            yield "id", turn.id
+        for item in turn.items:
+            if isinstance(item, ToolCall) and item.answered_by and item.call_id:
+                yield "call", item.call_id
+            if isinstance(item, ToolResult) and item.call_id:
+                yield "result", item.call_id
+
+    @staticmethod
+    def content(turn: Turn) -> Hashable:
+        """Equal for turns that say the same."""
+        said: list[object] = [turn.role]
+        for item in turn.items:
+            match item:
+                case Text() | Reasoning():
+                    said.append(item.text)
+                case ToolCall() | ToolResult():
+                    said.append(item.call_id)
+        return tuple(said)
+
+    @staticmethod
+    def same(one: Turn, other: Turn) -> bool:
+        """Whether two turns say the same; a reference says what it refers to."""
+        if refers(one) or refers(other):
+            return one.id is not None and one.id == other.id
+        return same_turn(one, other)
+
+    @staticmethod
+    def made(turn: Turn) -> bool:
+        """Whether the model made it."""
+        return turn.role == "assistant"
+
+
+def refers(turn: Turn) -> bool:
+    """Whether a turn only points at what the server holds."""
+    return any(isinstance(item, Opaque) and item.refers for item in turn.items)
+
+
+def answered(turn: Turn) -> ToolResult | None:
+    """The result of a call of the client, if the turn is one."""
+    item = turn.items[0] if turn.items else None
+    if isinstance(item, ToolResult) and item.paired and item.call_id:
+        return item
+    return None
+
+
+def waiting(turns: Sequence[Turn]) -> dict[int, ToolCall]:
+    """The calls that wait for a result of the client, by the place of their turn."""
+    found: dict[int, ToolCall] = {}
+    open_at: dict[tuple[str, str], list[int]] = {}
+    for at, turn in enumerate(turns):
+        for item in turn.items:
+            if isinstance(item, ToolCall) and item.answered_by and item.call_id:
+                found[at] = item
+                for kind in item.answered_by:
+                    open_at.setdefault((item.call_id, kind), []).append(at)
+        result = answered(turn)
+        for place in open_at.get((result.call_id or "", result.kind), ()) if result else ():
+            if found.pop(place, None) is not None:
+                break
+    return found
+
+
+@dataclass(slots=True)
+class Overlap:
+    """What of the local history `here` the server has `there`."""
+
+    here: Sequence[Turn]
+    there: Sequence[Turn]
+    pairs: dict[int, int] = field(default_factory=dict)
+    """By place here: its place there."""
+    changed: set[int] = field(default_factory=set)
+    """Places here of what has an id from there and says something else."""
+    waiting: dict[int, ToolCall] = field(default_factory=dict)
+    """By place there: calls that wait for a result."""
+    answers: set[int] = field(default_factory=set)
+    """Places here of results that answer one of them."""
+
+    @classmethod
+    def of(cls, here: Sequence[Turn], there: Sequence[Turn]) -> "Overlap":
+        """Compare two histories."""
+        found = align(here, there, Turns)
+        calls = waiting(there)
+        overlap = cls(here, there, dict(found.pairs), found.changed, calls)
+        wanted = {
+            (call.call_id, kind): None for call in calls.values() for kind in call.answered_by
+        }
+        for at, turn in enumerate(here):
+            result = answered(turn)
+            if result is not None and (result.call_id, result.kind) in wanted:
+                overlap.answers.add(at)
+        return overlap
+
+    @property
+    def end(self) -> int:
+        """The last place here that the server has, or -1."""
+        return max((*self.pairs, *self.changed), default=-1)
+
+    @property
+    def strangers(self) -> list[int]:
+        """Places here, before the end of what the server has, of what it does not have."""
+        return [
+            at
+            for at in range(self.end + 1)
+            if at not in self.pairs and at not in self.answers and not is_reasoning(self.here[at])
+        ]
+
+    @property
+    def new(self) -> list[int]:
+        """Places here of what the server does not have."""
+        return [at for at in range(len(self.here)) if at not in self.pairs]
+
+    def unanswered(self) -> dict[int, ToolCall]:
+        """The calls there that nothing here answers."""
+        given: dict[tuple[str | None, str], int] = {}
+        for at in self.answers:
+            result = answered(self.here[at])
+            assert result is not None
+            own = (result.call_id, result.kind)
+            given[own] = given.get(own, 0) + 1
+        left: dict[int, ToolCall] = {}
+        for at, call in self.waiting.items():
+            keys = [(call.call_id, kind) for kind in call.answered_by]
+            key = next((key for key in keys if given.get(key)), None)
+            if key is None:
+                left[at] = call
+            else:
+                given[key] -= 1
+        return left
+
+    def covering(self, left_out: set[int]) -> dict[int, int] | None:
+        """Where each turn there stands here, but for reasoning and what may be `left_out`.
+
+        None if one is missing. Without any proof, words alone are compared; then a turn of the
+        model must be here too, since what continues a history has none.
+        """
+        needed = [
+            at
+            for at, turn in enumerate(self.there)
+            if at not in left_out and not is_reasoning(turn)
+        ]
+        places: dict[Hashable, list[int]] = {}
+        for at, turn in enumerate(self.here):
+            places.setdefault(Turns.content(turn), []).append(at)
+        proved = {there: here for here, there in self.pairs.items()}
+        found: dict[int, int] = {}
+        last = -1
+        for at in needed:
+            here = proved.get(at)
+            if here is None:
+                known = places.get(Turns.content(self.there[at]), [])
+                later = bisect_right(known, last)
+                if later == len(known) or not Turns.same(self.here[known[later]], self.there[at]):
+                    return None
+                here = known[later]
+            if here <= last:
+                return None
+            found[here] = at
+            last = here
+        return found if found and any(map(Turns.made, self.here)) else None
+
+    def merged(self) -> Iterator[tuple[int, int]]:
+        """What of the server's history has to be put where, so that the local one is whole.
+
+        Yields the place here behind which a turn belongs, -1 for the front, and the place there.
+        Where both tell something different between the same neighbours, the local words stand for
+        the server's, and what they do not speak of stays.
+        """
+        before = (-1, -1)
+        for here in sorted(self.pairs):
+            after = here, self.pairs[here]
+            yield from self._gap(before, after)
+            before = after
+        behind = len(self.here) if self.end > before[0] else before[0] + 1
+        yield from self._gap(before, (behind, len(self.there)))
+
+    def _gap(self, start: tuple[int, int], end: tuple[int, int]) -> Iterator[tuple[int, int]]:
+        places: dict[str, list[int]] = {}
+        for here in range(start[0] + 1, end[0]):
+            places.setdefault(self.here[here].role, []).append(here)
+        changed = {self.here[at].id for at in self.changed}
+        at, kept = start[0], list[tuple[int, int]]()
+        for there in range(start[1] + 1, end[1]):
+            turn = self.there[there]
+            if turn.id is not None and turn.id in changed:
+                continue
+            said = places.get(turn.role, []) if speaks(turn) else []
+            later = bisect_right(said, at)
+            if later < len(said):  # said here in other words
+                at = said[later]
+            else:
+                kept.append((at, there))
+        staying = {there for _, there in kept} | {end[1]}
+        for at, there in kept:
+            if is_reasoning(self.there[there]):
+                led = there + 1
+                while led < end[1] and is_reasoning(self.there[led]):
+                    led += 1
+                if led not in staying:
+                    continue
+            yield at, there
+
+
+def speaks(turn: Turn) -> bool:
+    """Whether somebody says something in it."""
+    return any(isinstance(item, Text | Media) for item in turn.items)

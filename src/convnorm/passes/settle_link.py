@@ -1,0 +1,467 @@
+"""The pass `settle_link`."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import ClassVar, Literal
+
+from convnorm import envelope
+from convnorm.delivery import Ledger, Link
+from convnorm.dialects.dialect import Call
+from convnorm.edits import FRONT, Assumed, Drop, Edit, Insert, Loss, Replace, SetField
+from convnorm.errors import NotReadyError
+from convnorm.facts import Fact
+from convnorm.groups import is_reasoning
+from convnorm.ir import History, Reasoning, Text, ToolCall, ToolResult, Turn, media_of, same
+from convnorm.options import Options
+from convnorm.overlap import Overlap, answered, refers
+from convnorm.seals import Seals
+from convnorm.targets import Fault
+from convnorm.wire import fields, json_text, text_of
+
+Asked = Iterator[Edit | Assumed]
+
+
+class SettleLink(Options):
+    """Send what the server lacks, and only that, behind a link that it knows.
+
+    ## Why
+    `previous_response_id` and `conversation` put a history of the server's before the input. The
+    link goes stale ("Previous response with id 'resp_x' not found."), the server waits for a call
+    that nobody remembers ("No tool output found for function call call_x."), or the history is
+    sent again behind itself ("Duplicate item found with id fc_xxx. Remove duplicate items from
+    your input and try again."). Dropping the link alone loses the conversation without a word.
+    Only a `Ledger` in the context tells what the server holds.
+
+    ## Example
+    ```json
+    {"context": {"ledger": {"responses": {"resp_1": {
+      "input": "Scan the host.",
+      "output": [
+       {"type": "function_call", "call_id": "call_1", "name": "scan", "arguments": "{}"},
+       {"type": "function_call", "call_id": "call_2", "name": "clean", "arguments": "{}"}]}},
+      "outputs": [{"type": "function_call_output", "call_id": "call_1", "output": "2 threats"}]}},
+     "previous_response_id": "resp_1",
+     "input": [{"type": "function_call_output", "call_id": "call_2", "output": "not approved"}]}
+    ```
+    becomes
+    ```json
+    {"previous_response_id": "resp_1",
+     "input": [
+      {"type": "function_call_output", "call_id": "call_1", "output": "2 threats"},
+      {"type": "function_call_output", "call_id": "call_2", "output": "not approved"}]}
+    ```
+
+    ## Safety
+    Sends nothing that the server holds behind the link, and everything that it lacks. A copy is
+    recognised by an id, a call id, or a history that begins with all that the server holds; equal
+    words alone prove nothing. Every call that waits on the server gets its output: the real one
+    from the ledger, else a marked text. Where the local history is whole without that call, the
+    link is given up instead. A link that cannot be used is replaced by the items themselves, as far
+    as the ledger knows them; where the local history tells the past in other words, its words are
+    sent, by value. A second result of a call that the server has an output for is quoted as data.
+    Where the facts do not decide, nothing is left out, and the report says what was assumed. What
+    nobody knows any more is not passed over: the request is refused with the rule. Without a
+    ledger only two links at once, and links to servers that keep nothing, are settled.
+    """
+
+    name: Literal["settle_link"] = "settle_link"
+    unanswered: Literal["replay", "send"] = "replay"
+    """A conversation on which a request got no answer may hold that request, or not: `replay`
+    everything without it, which repeats nothing, or `send` on it."""
+    interrupted: str = "No result was recorded for this call."
+    """What stands in for a missing result of a call on the server."""
+    pending: str = "This call is still waiting for its result."
+    """What stands in for the result of a live call that the conversation has gone past."""
+
+    wakes_on: ClassVar[frozenset[Fact]] = frozenset({Fact.LINK})
+
+    def __call__(self, history: History, call: Call) -> Asked:
+        """Ask for the edits this history needs."""
+        if Fault.TWO_LINKS not in call.target.rules:
+            return
+        settle = _Settle(self, history, call)
+        asked = list(settle.link_edits())
+        # What is only referred to is judged behind the link that will be sent.
+        yield from asked or settle.reference_edits()
+
+
+class _Settle:
+    """One run: the local turns, the link, and what the ledger knows of it."""
+
+    def __init__(self, options: SettleLink, history: History, call: Call) -> None:
+        self.options, self.turns, self.call = options, history.turns, call
+        self.rules, self.link = call.target.rules, call.context.link
+        self.ledger = call.context.ledger or Ledger()
+        self.informed = call.context.ledger is not None
+
+    @cached_property
+    def stored(self) -> frozenset[str]:
+        """The ids that the server will find, whatever becomes of this request."""
+        if self.call.context.store is False or self.ledger.zero_data_retention:
+            return frozenset()
+        turns = self.call.turns_of(self.ledger.stored_items())
+        return frozenset(turn.id for turn in turns if turn.id is not None)
+
+    # ------------------------------------------------------------ the link
+
+    def link_edits(self) -> Asked:
+        """Settle what the request continues."""
+        previous, conversation = self.link
+        if previous is not None and conversation is not None:
+            yield from self._choose()
+        elif previous is not None and not self.call.target.responses.keeps_responses:
+            yield from self._replace(Fault.LINK_UNSUPPORTED, "this server keeps no responses")
+        elif not self.informed or not self.link:
+            return
+        elif previous is not None and self.ledger.zero_data_retention:
+            yield from self._replace(Fault.LINK_FORBIDDEN, "the server may keep no responses")
+        elif not self.ledger.knows(self.link):
+            fault = Fault.LINK_UNKNOWN if previous is not None else Fault.CONVERSATION_UNKNOWN
+            yield from self._replace(fault, f"the server does not have {_name(self.link)}")
+        elif (
+            conversation is not None
+            and self.options.unanswered == "replay"
+            and self.ledger.unknown(conversation)
+        ):
+            why = f"a request on {conversation} got no answer: nobody knows whether it holds it"
+            yield from self._replace(Fault.DELIVERY_UNKNOWN, why)
+        else:
+            yield from self._continue()
+
+    def _choose(self) -> Asked:
+        """Keep one of two links, and send what only the other has."""
+        one, two = Link(self.link.previous_response_id), Link(None, self.link.conversation)
+        rule = self.rules[Fault.TWO_LINKS]
+        kept, left = two, one
+        there = self.call.turns_of(self.ledger.holds(two))
+        missing = Overlap.of(there, self.call.turns_of(self.ledger.holds(one)))
+        lacks = [turn for at, turn in enumerate(missing.there) if at not in _values(missing)]
+        if (not self.ledger.knows(two) and self.ledger.knows(one)) or (not missing.new and lacks):
+            kept, left, lacks = one, two, []
+        elif not self.ledger.knows(one):
+            lacks = []
+            yield Assumed(f"{_name(two)} is taken to hold what {_name(one)} holds")
+        yield self._leave(left, rule, f"{_name(kept)} is continued")
+        yield from self._in_front(lacks, rule, f"only {_name(left)} has it")
+
+    def _replace(self, fault: Fault, why: str) -> Asked:
+        """Give up a link that cannot be used, and send what stood behind it."""
+        rule = self.rules[fault]
+        there = self.call.turns_of(self.ledger.recall(self.link))
+        overlap = Overlap.of(self.turns, there)
+        if there:
+            yield from self._replay(overlap, rule, why)
+            if not self.ledger.whole(self.link):
+                yield Assumed(f"what stood before the known part of {_name(self.link)} is lost")
+            return
+        last = self.ledger.last() if self.link.conversation is None else None
+        told = any(turn.role == "assistant" for turn in self.turns)
+        if last is not None and fault is Fault.LINK_UNKNOWN:
+            held = self.call.turns_of(self.ledger.holds(Link(last)))
+            if not told or Overlap.of(self.turns, held).pairs:
+                yield Assumed(f"{last}, the last response of the ledger, is continued instead")
+                yield SetField("previous_response_id", last, rule=rule, why=why)
+                return
+        if told or fault is Fault.LINK_UNSUPPORTED:
+            yield Assumed("the input is taken for the whole history: nothing else is known")
+            yield self._leave(self.link, rule, why)
+
+    def _continue(self) -> Asked:
+        """Send only what is new, and an output for each call that waits."""
+        overlap = Overlap.of(self.turns, self.call.turns_of(self.ledger.holds(self.link)))
+        if overlap.strangers:
+            why = f"the input tells what {_name(self.link)} holds in other words"
+            yield from self._replay(overlap, self._copied(overlap), why)
+            return
+        later = self._later_maker(overlap)
+        if later is not None:
+            yield from later
+            return
+        missing = {
+            at: call
+            for at, call in overlap.unanswered().items()
+            if call.call_id not in self.ledger.outputs
+        }
+        if missing and self.ledger.whole(self.link) and not missing.keys() & _values(overlap):
+            covering = overlap.covering(set(missing))
+            if covering is not None:
+                names = ", ".join(str(call.call_id) for call in missing.values())
+                why = f"{_name(self.link)} waits for {names}, and the input is whole without it"
+                yield self._leave(self.link, self.rules[Fault.UNANSWERED], why)
+                return
+        copies = set(overlap.pairs)
+        if copies and not set(overlap.new) and not overlap.unanswered():
+            copies -= set(self._last_words())
+            if len(copies) == len(overlap.pairs):
+                why = f"{_name(self.link)} holds the whole input: there is nothing to add to it"
+                yield from self._replay(overlap, self._copied(overlap), why)
+                return
+            yield Assumed("the last words of the user are taken for said again")
+        yield from self._outputs(overlap)
+        yield from self._drop_copies(overlap, copies)
+        yield from self._second_results(overlap)
+
+    def _replay(self, overlap: Overlap, rule: str, why: str) -> Asked:
+        """Leave the link, and put what the server held around what the input has."""
+        yield self._leave(self.link, rule, why)
+        because = f"it stood behind {_name(self.link)}"
+        missing = overlap.unanswered()
+        real = {
+            at: self.call.turns_of([self.ledger.outputs[call.call_id or ""]])
+            for at, call in missing.items()
+            if call.call_id in self.ledger.outputs
+        }
+        here = {there: at for at, there in overlap.pairs.items()}
+        without = {at for at in missing if at not in real and at not in here}
+        left_out = without if without and overlap.covering(without) is not None else set()
+        for after, there in overlap.merged():
+            turn = self._by_value(overlap.there[there])
+            if there in left_out or turn is None:
+                continue
+            yield Insert(after, turn, rule=rule, why=because)
+            for output in real.get(there, ()):
+                yield Insert(after, output, rule=rule, why="the output was made and not sent")
+        for there, outputs in real.items():
+            for output in outputs if there in here else ():
+                why = "the output was made and not sent"
+                yield Insert(here[there], output, rule=rule, why=why)
+
+    def _by_value(self, turn: Turn) -> Turn | None:
+        """A turn of the ledger as it can be sent without the server's copy."""
+        if turn.id is None or turn.id in self.stored:
+            return turn
+        item = turn.items[0] if turn.items else None
+        by_value = self.call.target.reasoning_by_value
+        if isinstance(item, Reasoning) and item.proof is None and not by_value:
+            return None
+        keeps = turn.needs_id or self.call.target.unstored_ids == "keep"
+        return turn if keeps else replace(turn, id=None)
+
+    def _leave(self, link: Link, rule: str, why: str) -> SetField:
+        key = "conversation" if link.conversation is not None else "previous_response_id"
+        return SetField(key, None, rule=rule, why=why)
+
+    def _in_front(self, turns: Iterable[Turn], rule: str, why: str) -> Iterator[Edit]:
+        for turn in turns:
+            new = self._by_value(turn)
+            if new is not None:
+                yield Insert(FRONT, new, rule=rule, why=why)
+
+    # ------------------------------------------------------------ behind a link that is kept
+
+    def _later_maker(self, overlap: Overlap) -> list[Edit | Assumed] | None:
+        """Move the link to the response that made a call, when the input has only its output."""
+        known = {item.call_id for turn in overlap.there for item in _calls(turn)}
+        for turn in self.turns:
+            known |= {item.call_id for item in _calls(turn)}
+            result = answered(turn)
+            if result is None or result.call_id in known:
+                continue
+            name = self.ledger.maker(result.call_id or "", self.link)
+            if name is None:
+                continue
+            rule, link = self.rules[Fault.ORPHAN], Link(name)
+            why = f"{name} made the call {result.call_id}"
+            if self.ledger.knows(link):
+                return [SetField("previous_response_id", name, rule=rule, why=why)]
+            lacks = self.call.turns_of(self.ledger.recall(link))[len(overlap.there) :]
+            return [*self._in_front(lacks, rule, why)]
+        return None
+
+    def _last_words(self) -> Iterator[int]:
+        """The user's turns at the end of the input."""
+        for at in range(len(self.turns) - 1, -1, -1):
+            if self.turns[at].role != "user":
+                return
+            yield at
+
+    def _copied(self, overlap: Overlap) -> str:
+        """The rule that forbids what is there twice."""
+        named = {turn.id for turn in overlap.there if turn.id is not None}
+        twice = any(self.turns[at].id in named for at in (*overlap.pairs, *overlap.changed))
+        return self.rules[Fault.ID_TWICE if twice else Fault.REPLAY]
+
+    def _drop_copies(self, overlap: Overlap, copies: set[int]) -> Iterator[Edit]:
+        rule = self._copied(overlap)
+        why = f"{_name(self.link)} holds it"
+        for at, turn in enumerate(self.turns):
+            leads = is_reasoning(turn) and _led(self.turns, at) in copies
+            if at in copies or leads:
+                yield Drop(at, rule=rule, why=why)
+
+    def _outputs(self, overlap: Overlap) -> Iterator[Edit]:
+        """An output for each call that waits on the server, in the order of the calls."""
+        rule = self.rules[Fault.UNANSWERED]
+        spoken = any(answered(self.turns[at]) is None for at in overlap.new)
+        for call in overlap.unanswered().values():
+            call_id = call.call_id or ""
+            if call_id in self.ledger.outputs:
+                for turn in self.call.turns_of([self.ledger.outputs[call_id]]):
+                    why = f"the output of {call_id} was made and not sent"
+                    yield Insert(FRONT, turn, rule=rule, why=why)
+                continue
+            live = call_id in self.call.context.live_calls
+            if live and not spoken:
+                raise NotReadyError(
+                    f"call {call_id} is still being answered, and the server waits for it: "
+                    "wait for its result, or take it out of live_calls"
+                )
+            if not call.closable:
+                continue  # nothing can stand for its result: the rule says so
+            result = ToolResult(
+                call_id,
+                envelope.close(call_id, self.options.pending if live else self.options.interrupted),
+                kind=call.answered_by[0],
+                synthetic=True,
+                closes=call,
+            )
+            why = f"call {call_id} waits on the server and has no result"
+            yield Insert(FRONT, Turn("tool", (result,)), rule=rule, why=why)
+
+    def _second_results(self, overlap: Overlap) -> Iterator[Edit]:
+        """Results of calls that have theirs on the server, or further up in the input."""
+        rule = self.rules[Fault.SECOND_RESULT]
+        held = {result.call_id: result for turn in overlap.there if (result := answered(turn))}
+        called = {item.call_id for turn in overlap.there for item in _calls(turn)}
+        waiting = [(call.call_id, call.answered_by) for call in overlap.waiting.values()]
+        first: dict[str | None, ToolResult] = {}
+        for at in self._real_first(overlap):
+            turn = self.turns[at]
+            result = answered(turn)
+            if result is None or result.call_id not in called:
+                continue
+            place = next(
+                (n for n, (own, kinds) in enumerate(waiting) if own == result.call_id), None
+            )
+            if place is not None:
+                first[waiting.pop(place)[0]] = result
+                continue
+            other = first.get(result.call_id) or held.get(result.call_id)
+            why = f"the server has a result of {result.call_id}"
+            if result.synthetic or (other is not None and same(other.output, result.output)):
+                yield Drop(at, rule=rule, why=why)
+            elif other is not None:
+                said = envelope.quote(
+                    text_of(result.output, self.call.where(turn)),
+                    call_id=result.call_id,
+                    name=None,
+                )
+                new = Turn("user", (Text(said), *media_of(result.output)), at=turn.at)
+                yield Replace(at, new, rule=rule, why=f"{why}: quoted as data")
+
+    def _real_first(self, overlap: Overlap) -> list[int]:
+        """The new results whose calls are not in the input, invented ones last."""
+        own: set[str | None] = set()
+        found: list[int] = []
+        for at, turn in enumerate(self.turns):
+            own |= {item.call_id for item in _calls(turn) if at not in overlap.pairs}
+            result = answered(turn)
+            if result is not None and at not in overlap.pairs and result.call_id not in own:
+                found.append(at)
+        return sorted(found, key=lambda at: bool((answered(self.turns[at]) or _NONE).synthetic))
+
+    # ------------------------------------------------------------ what is only referred to
+
+    def reference_edits(self) -> Iterator[Edit]:
+        """Say what references and bare ids name, where the server cannot or will not look it up."""
+        if not self.informed:
+            return
+        yield from self._gone_containers()
+        results = {result.call_id for turn in self.turns if (result := answered(turn))}
+        leads = Seals(self.call.context.ledger, self.call.context).leads
+        inline = {turn.id for turn in self.turns if not _is_bare(turn)}
+        for at, turn in enumerate(self.turns):
+            if turn.id is None or not _is_bare(turn):
+                continue
+            held = self.held.get(turn.id)
+            if held is None:
+                if turn.id not in inline:
+                    yield from self._lost(at, turn)
+            elif refers(turn) and {call.call_id for call in _calls(held)} & results:
+                rule = self.rules[Fault.CALL_BY_REFERENCE]
+                led = at > 0 and self.turns[at - 1].id == leads.get(turn.id, "")
+                new = replace(held, at=turn.at, id=turn.id if led else None)
+                yield Replace(at, new, rule=rule, why="its output is sent, so the call is too")
+
+    @cached_property
+    def held(self) -> dict[str, Turn]:
+        """By id: what the server would find."""
+        turns = self.call.turns_of(self.ledger.stored_items())
+        return {turn.id: turn for turn in turns if turn.id is not None}
+
+    @cached_property
+    def issued(self) -> dict[str, Turn]:
+        """By id: what the server made, and may not have kept."""
+        turns = self.call.turns_of(self.ledger.issued_items())
+        return {turn.id: turn for turn in turns if turn.id is not None}
+
+    def _lost(self, at: int, turn: Turn) -> Iterator[Edit]:
+        rule = self.rules[Fault.REFERENCE_LOST]
+        known = self.issued.get(turn.id or "")
+        new = None if known is None or _is_bare(known) else self._by_value(known)
+        if new is None:
+            yield Drop(at, rule=rule, why=f"the server does not have {turn.id}", loss=Loss.ID)
+        else:
+            new = replace(new, at=turn.at)
+            yield Replace(at, new, rule=rule, why=f"{turn.id} is not stored: it is sent by value")
+
+    def _gone_containers(self) -> Iterator[Edit]:
+        """Quote what ran in a container that is gone: the server would look for it."""
+        for at, turn in enumerate(self.turns if self.ledger.expired_containers else ()):
+            item = turn.items[0] if turn.items else None
+            keys = fields(item.raw) if isinstance(item, ToolCall) else None
+            if keys is None or keys.get("container_id") not in self.ledger.expired_containers:
+                continue
+            assert isinstance(item, ToolCall)
+            rule = self.rules[Fault.CONTAINER_GONE]
+            where, outputs = self.call.where(turn), keys.get("outputs")
+            text = envelope.quote_call(
+                item.arguments
+                if isinstance(item.arguments, str)
+                else json_text(item.arguments, where),
+                None if outputs is None else json_text(outputs, where),
+                call_id=None,
+                name=item.kind,
+            )
+            why = f"container {keys.get('container_id')} is gone: quoted as data"
+            yield Drop(at, rule=rule, why=why)
+            new = Turn("user", (Text(text),), at=turn.at, source=turn.source)
+            yield Insert(at, new, rule=rule, why=why)
+
+
+_NONE = ToolResult(None, None)
+
+
+def _name(link: Link) -> str:
+    return link.previous_response_id or link.conversation or "the link"
+
+
+def _values(overlap: Overlap) -> set[int]:
+    """Places there of what is here too."""
+    return set(overlap.pairs.values())
+
+
+def _calls(turn: Turn) -> Iterator[ToolCall]:
+    return (item for item in turn.items if isinstance(item, ToolCall) and item.answered_by)
+
+
+def _led(turns: tuple[Turn, ...], at: int) -> int:
+    """The turn that a reasoning turn leads."""
+    while at < len(turns) and is_reasoning(turns[at]):
+        at += 1
+    return at
+
+
+def _is_bare(turn: Turn) -> bool:
+    """Whether only an id says what it is: a reference, or an item of the server without more."""
+    if refers(turn):
+        return True
+    item = turn.items[0] if turn.items else None
+    if not isinstance(item, ToolCall) or item.answered_by or not turn.needs_id:
+        return False
+    return (fields(item.raw) or {}).keys() <= BARE
+
+
+BARE = frozenset({"type", "id", "status"})
+"""The keys of an item that says nothing by itself."""

@@ -1,0 +1,677 @@
+"""What the server lacks is sent, and only that, behind a link that it knows."""
+
+from typing import Any
+
+import pytest
+
+from builders import call, message, output, reasoning, user
+from convnorm import (
+    Context,
+    Ledger,
+    Link,
+    NeedsRequestError,
+    NotReadyError,
+    Policy,
+    Report,
+    UnrepairableError,
+    check,
+    explain,
+)
+
+Item = dict[str, Any]
+RESPONSES = "openai.responses"
+
+KINDS = ("response", "conversation")
+for_both_links = pytest.mark.parametrize("kind", KINDS)
+
+
+def server(kind: str, *items: Item, **more: Any) -> Ledger:
+    """A server that holds these items behind a link; the first ones were sent."""
+    if kind == "conversation":
+        return Ledger(conversations={"conv_1": items}, **more)
+    first = next((at for at, item in enumerate(items) if not is_sent(item)), len(items))
+    exchange = {"input": items[:first], "output": items[first:]}
+    return Ledger(responses={"resp_1": exchange}, **more)
+
+
+def is_sent(item: Item) -> bool:
+    """Whether the client sends an item, and not the model."""
+    return item.get("role") == "user" or str(item.get("type")).endswith("_output")
+
+
+def link(kind: str) -> Item:
+    """The field of a body that continues it."""
+    return (
+        {"conversation": "conv_1"} if kind == "conversation" else {"previous_response_id": "resp_1"}
+    )
+
+
+def settled(ledger: Ledger, body: Item, policy: Policy | str = RESPONSES, **facts: Any) -> Report:
+    """The report of a run; what comes out is accepted, and a second run changes nothing."""
+    context = Context(ledger=ledger, **facts)
+    report = explain(body, policy, context=context)
+    sent = report.request or {}
+    assert check(sent, policy, context=context) == []
+    assert explain(sent, policy, context=context).edits == ()
+    assert report.remaining == []
+    return report
+
+
+def body_of(report: Report) -> Item:
+    """The request that comes out, without the marks of closed calls."""
+    sent = dict(report.request or {})
+    sent["input"] = [without_mark(item) for item in sent["input"]]
+    return sent
+
+
+def without_mark(item: Item) -> Item:
+    """A closed call as `closed` writes it."""
+    said = str(item.get("output", ""))
+    return closed(item["call_id"]) if said.startswith("[convnorm:no-result") else item
+
+
+def closed(call_id: str) -> Item:
+    """The output that stands for a missing one."""
+    return output(call_id, "(closed)")
+
+
+def view(report: Report, ledger: Ledger) -> list[Item]:
+    """What the model sees: what stands behind the link, and the input."""
+    sent = body_of(report)
+    return [*ledger.holds(Link.of(sent)), *sent["input"]]
+
+
+ASKED = [user("scan"), call("call_a1", id="fc_1"), call("call_b1", id="fc_2")]
+"""Two calls that wait on the server."""
+
+# ---------------------------------------------------------------- pending calls
+
+
+@for_both_links
+def test_delta_with_all_outputs_is_sent_as_it_is(kind: str) -> None:
+    """Outputs whose calls are on the server are legal, and nothing is missing."""
+    body = {"input": [output("call_a1"), output("call_b1"), user("and?")], **link(kind)}
+
+    report = settled(server(kind, *ASKED), body)
+    assert report.edits == ()
+    assert [*map(id, body["input"])] == [*map(id, report.messages)]
+
+
+@for_both_links
+def test_a_call_that_only_the_server_has_is_closed(kind: str) -> None:
+    """The input is only a part: the link stays, and what waits is closed in front."""
+    body = {"input": [output("call_b1"), user("and?")], **link(kind)}
+
+    sent = body_of(settled(server(kind, *ASKED), body))
+    expected = [closed("call_a1"), output("call_b1"), user("and?")]
+    assert {**body, "input": expected} == sent
+
+
+@for_both_links
+def test_an_output_that_was_made_and_not_sent_is_sent(kind: str) -> None:
+    """A real output is never replaced by an invented one, nor taken for sent."""
+    ledger = server(kind, *ASKED).observed_output(output("call_a1", "2 threats"))
+    body = {"input": [output("call_b1", "not approved")], **link(kind)}
+
+    report = settled(ledger, body)
+    expected = [output("call_a1", "2 threats"), output("call_b1", "not approved")]
+    assert expected == report.messages
+    assert [("settle_link", "insert", "resp-call-output-missing", None)] == [
+        (edit.by, edit.what, edit.rule, edit.loss) for edit in report.edits
+    ]
+
+
+@for_both_links
+def test_nothing_answered_and_a_partial_history(kind: str) -> None:
+    """A question alone is no whole history: all that waits is closed."""
+    body = {"input": [user("never mind")], **link(kind)}
+
+    sent = body_of(settled(server(kind, *ASKED), body))
+    assert [closed("call_a1"), closed("call_b1"), user("never mind")] == sent["input"]
+    assert link(kind).items() <= sent.items()
+
+
+@for_both_links
+def test_nothing_answered_and_a_whole_history(kind: str) -> None:
+    """All but the call that waits is here: it is sent by value, and nothing is closed."""
+    local = [user("scan"), {"role": "assistant", "content": "the scanner found two"}, user("and?")]
+    report = settled(server(kind, *ASKED), {"input": local, **link(kind)})
+
+    assert {"input": local} == report.request
+    assert [*map(id, local)] == [*map(id, report.messages)]
+
+
+@for_both_links
+def test_a_whole_history_with_the_call_keeps_the_link(kind: str) -> None:
+    """What waits is in the local history too: only its output is missing there."""
+    local = [*ASKED, user("and?")]
+    report = settled(server(kind, *ASKED), {"input": local, **link(kind)})
+
+    assert [closed("call_a1"), closed("call_b1"), user("and?")] == body_of(report)["input"]
+
+
+@for_both_links
+def test_results_that_the_local_history_lost_keep_the_link(kind: str) -> None:
+    """By value they would be gone for the model, so the link stays and the call is closed."""
+    held = [user("scan"), call("call_a1"), output("call_a1"), call("call_b1", id="fc_2")]
+    local = [user("scan"), {"role": "assistant", "content": "found two"}, user("and?")]
+    report = settled(server(kind, *held), {"input": local, **link(kind)})
+
+    assert link(kind).items() <= (report.request or {}).items()
+    assert [closed("call_b1"), *local] == body_of(report)["input"]
+
+
+@for_both_links
+def test_an_empty_input_brings_what_waits(kind: str) -> None:
+    """With outputs that were not sent yet there is something to say."""
+    ledger = server(kind, *ASKED).observed_output(output("call_a1", "1"))
+    ledger = ledger.observed_output(output("call_b1", "2"))
+
+    report = settled(ledger, {"input": [], **link(kind)})
+    assert [output("call_a1", "1"), output("call_b1", "2")] == report.messages
+
+
+@for_both_links
+def test_a_live_call_waits(kind: str) -> None:
+    """While it is still being answered, half of the outputs is nothing to send yet."""
+    context = Context(ledger=server(kind, *ASKED), live_calls=frozenset({"call_a1"}))
+    body = {"input": [output("call_b1")], **link(kind)}
+    with pytest.raises(NotReadyError, match="call_a1"):
+        explain(body, RESPONSES, context=context)
+
+    gone_on = {**body, "input": [output("call_b1"), user("never mind")]}
+    report = settled(server(kind, *ASKED), gone_on, live_calls=frozenset({"call_a1"}))
+    assert "still waiting" in report.messages[0]["output"]
+
+
+@for_both_links
+def test_a_screenshot_cannot_be_invented(kind: str) -> None:
+    """A computer call that waits on the server needs its own output."""
+    made = {"type": "computer_call", "id": "cu_1", "call_id": "c1", "action": {"type": "wait"}}
+    waits = {**made, "pending_safety_checks": [], "status": "completed"}
+    body = {"input": [user("and?")], **link(kind)}
+
+    with pytest.raises(UnrepairableError, match="resp-call-output-missing"):
+        explain(body, RESPONSES, context=Context(ledger=server(kind, user("look"), waits)))
+
+
+def test_the_reasons_of_a_closed_call_are_options() -> None:
+    """What stands for a missing output can be said in other words."""
+    policy = Policy.for_target(RESPONSES, settle_link={"interrupted": "The tool was stopped."})
+    report = settled(server("response", *ASKED), {"input": [user("?")], **link("response")}, policy)
+
+    assert "The tool was stopped." in report.messages[0]["output"]
+
+
+# ---------------------------------------------------------------- what is there twice
+
+HELD = [
+    user("hi"),
+    reasoning("rs_1"),
+    message("msg_1", "hello"),
+    user("go on"),
+    message("msg_2", "ok"),
+]
+NEW = user("go on")
+
+OVERLAPS: dict[str, list[Item]] = {
+    "complete": HELD,
+    "complete, without ids": [
+        user("hi"),
+        {"type": "reasoning", "summary": []},
+        {"role": "assistant", "content": "hello"},
+        user("go on"),
+        {"role": "assistant", "content": "ok"},
+    ],
+    "partial: only its end": HELD[3:],
+    "partial: only what was said": [item for item in HELD if "role" in item],
+    "partial: a reference": [{"type": "item_reference", "id": "msg_2"}],
+    "empty": [],
+}
+
+
+@for_both_links
+@pytest.mark.parametrize("name", OVERLAPS)
+def test_local_history_that_overlaps(kind: str, name: str) -> None:
+    """What the server has is not sent again; a new turn that equals an old one is."""
+    ledger = server(kind, *HELD)
+    report = settled(ledger, {"input": [*OVERLAPS[name], NEW], **link(kind)})
+
+    assert {"input": [NEW], **link(kind)} == report.request
+    assert report.messages[0] is NEW
+    assert {edit.loss for edit in report.edits} <= {None}
+
+
+@for_both_links
+def test_equal_words_alone_prove_nothing(kind: str) -> None:
+    """The user says what he said before, and it is new."""
+    report = settled(server(kind, *HELD), {"input": [user("hi"), user("go on")], **link(kind)})
+
+    assert report.edits == ()
+
+
+@for_both_links
+def test_a_copy_and_nothing_new_is_sent_by_value(kind: str) -> None:
+    """There is nothing to add behind the link, and an empty input is none."""
+    report = settled(server(kind, *HELD), {"input": HELD, **link(kind)})
+
+    assert {"input": HELD} == report.request
+
+
+@for_both_links
+def test_last_words_of_the_user_are_said_again(kind: str) -> None:
+    """Nobody newer could have said them; the report says what was assumed."""
+    report = settled(server(kind, *HELD), {"input": HELD[:4], **link(kind)})
+
+    assert [user("go on")] == report.messages
+    assert ("the last words of the user are taken for said again",) == report.assumed
+
+
+CONTRADICTIONS: dict[str, tuple[list[Item], list[Item]]] = {
+    "an earlier turn in other words": (
+        [user("[redacted]"), *HELD[1:], NEW],
+        [user("[redacted]"), *HELD[1:], NEW],
+    ),
+    "one more turn in the middle": (
+        [*HELD[:3], user("wait"), *HELD[3:], NEW],
+        [*HELD[:3], user("wait"), *HELD[3:], NEW],
+    ),
+    "other words under the same id": (
+        [*HELD[:4], message("msg_2", "no"), NEW],
+        [*HELD[:4], message("msg_2", "no"), NEW],
+    ),
+    "other words, and what the server has besides": (
+        [user("[redacted]"), message("msg_2", "ok"), NEW],
+        [user("[redacted]"), *HELD[1:], NEW],
+    ),
+}
+
+
+@for_both_links
+@pytest.mark.parametrize("name", CONTRADICTIONS)
+def test_local_history_that_contradicts(kind: str, name: str) -> None:
+    """The local words are the truth: all is sent by value, without the link."""
+    local, sent = CONTRADICTIONS[name]
+    report = settled(server(kind, *HELD), {"input": local, **link(kind)})
+
+    assert sent == report.messages
+    assert not link(kind).keys() & (report.request or {}).keys()
+
+
+def test_results_survive_a_contradiction() -> None:
+    """An edited question keeps the calls and results that the local history does not speak of."""
+    held = [
+        user("my card is 4111"),
+        call("call_a1", id="fc_1"),
+        output("call_a1", "paid"),
+        message("msg_1", "done"),
+    ]
+    ledger = server("conversation", *held)
+    local = [user("my card is ****"), message("msg_1", "done"), user("again")]
+    report = settled(ledger, {"input": local, "conversation": "conv_1"})
+
+    assert [local[0], held[1], held[2], local[1], local[2]] == report.messages
+
+
+@for_both_links
+def test_a_late_output_of_a_closed_call_is_quoted(kind: str) -> None:
+    """The server has an output for it already; an equal one goes, another is told as data."""
+    held = [*ASKED[:2], output("call_a1", "an error"), message("msg_1", "failed")]
+    ledger = server(kind, *held) if kind == "conversation" else chain(held)
+    again = settled(ledger, {"input": [output("call_a1", "an error"), NEW], **tail(kind)})
+    late = settled(ledger, {"input": [output("call_a1", "2 threats"), NEW], **tail(kind)})
+
+    assert [NEW] == again.messages
+    assert ["user", "user"] == [item["role"] for item in late.messages]
+    assert "2 threats" in late.messages[0]["content"]
+    assert "resp-duplicate-output" in {edit.rule for edit in late.edits}
+
+
+def chain(held: list[Item]) -> Ledger:
+    """The same exchange in two responses."""
+    return Ledger(
+        responses={
+            "resp_1": {"input": held[:1], "output": held[1:2]},
+            "resp_2": {
+                "previous_response_id": "resp_1",
+                "input": held[2:3],
+                "output": held[3:],
+            },
+        }
+    )
+
+
+def tail(kind: str) -> Item:
+    """The link to the end of `chain`."""
+    return link(kind) if kind == "conversation" else {"previous_response_id": "resp_2"}
+
+
+def test_of_two_outputs_the_real_one_answers() -> None:
+    """A marked text that an earlier run put there gives way."""
+    invented = settled(server("response", *ASKED[:2]), {"input": [NEW], **link("response")})
+    body = {"input": [invented.messages[0], output("call_a1"), NEW], **link("response")}
+
+    assert [output("call_a1"), NEW] == settled(server("response", *ASKED[:2]), body).messages
+
+
+# ---------------------------------------------------------------- links that cannot be used
+
+UNUSABLE: dict[str, Item] = {
+    "not stored": {},
+    "expired, or of another organization": {"gone": ("resp_1", "conv_1")},
+    "without retention": {"zero_data_retention": True},
+}
+
+
+def unusable(name: str, kind: str, held: list[Item]) -> Ledger:
+    """A ledger that knows what stood behind a link that the server denies."""
+    if name == "not stored":
+        return Ledger(
+            responses={"resp_1": {"input": held[:1], "output": held[1:], "stored": False}}
+        )
+    return server(kind, *held, **UNUSABLE[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("not stored", "response"),
+        ("expired, or of another organization", "response"),
+        ("expired, or of another organization", "conversation"),
+        ("without retention", "response"),
+    ],
+)
+@pytest.mark.parametrize("local", [[], [user("hi")], HELD], ids=["delta", "again", "whole"])
+def test_a_link_that_cannot_be_used(name: str, kind: str, local: list[Item]) -> None:
+    """What stood behind it is sent by value, once, with what is new."""
+    held = [user("hi"), reasoning("rs_1"), message("msg_1", "hello")]
+    local = [] if not local else held if local is HELD else local
+    report = settled(unusable(name, kind, held), {"input": [*local, NEW], **link(kind)})
+
+    texts = ["hi", "hello", "go on"] if local != [user("hi")] else ["hi", "hello", "hi", "go on"]
+    assert texts == [said_in(item) for item in report.messages if item.get("type") != "reasoning"]
+    assert not link(kind).keys() & (report.request or {}).keys()
+
+
+def said_in(item: Item) -> str:
+    """The text of a message."""
+    content = item["content"]
+    return str(content if isinstance(content, str) else content[0]["text"])
+
+
+def test_calls_behind_an_unstored_response_are_sent_with_their_outputs() -> None:
+    """The tool loop goes on by value: the call, the output that came, and one that was made."""
+    ledger = unusable("not stored", "response", [user("scan"), reasoning("rs_1", "E"), *ASKED[1:]])
+    ledger = ledger.observed_output(output("call_a1", "2 threats"))
+    body = {"input": [output("call_b1")], "store": False, **link("response")}
+
+    report = settled(ledger, body)
+    assert ["user", "reasoning", "function_call", "function_call_output"] == [
+        item.get("role", item.get("type")) for item in report.messages[:4]
+    ]
+    outputs = {item["call_id"]: item["output"] for item in report.messages if "output" in item}
+    assert {"call_a1": "2 threats", "call_b1": "found"} == outputs
+    assert all("id" not in item for item in report.messages)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_store_on_off_on(first: bool) -> None:  # a parameter of the test
+    """Whatever was stored in between, the third request sees both turns, each once."""
+    responses = {
+        "resp_1": {"input": "one", "output": [message("msg_1", "1")], "stored": first},
+        "resp_2": {
+            "previous_response_id": "resp_1" if first else None,
+            "input": ([] if first else [user("one"), message("msg_1", "1")]) + [user("two")],
+            "output": [message("msg_2", "2")],
+            "stored": not first,
+        },
+    }
+    ledger = Ledger(responses=responses)
+    body = {"input": "three", "previous_response_id": "resp_2", "store": True}
+
+    report = settled(ledger, body)
+    texts = ["one", "1", "two", "2", "three"]
+    assert texts == [said_in(item) for item in seen(report, ledger, "three")]
+
+
+def seen(report: Report, ledger: Ledger, text: str) -> list[Item]:
+    """What the model sees, also where the input is a plain text."""
+    sent = dict(report.request or {})
+    given = [user(text)] if isinstance(sent["input"], str) else sent["input"]
+    return [*ledger.holds(Link.of(sent)), *given]
+
+
+def test_an_unknown_link_and_a_whole_history() -> None:
+    """Nothing else is known: the input is taken for the whole, and the report says so."""
+    local = [user("hi"), {"role": "assistant", "content": "hello"}, NEW]
+    for kind in KINDS:
+        report = settled(Ledger(), {"input": local, **link(kind)})
+        assert {"input": local} == report.request
+        assert "the input is taken for the whole history: nothing else is known" in report.assumed
+
+
+@for_both_links
+def test_an_unknown_link_and_a_delta(kind: str) -> None:
+    """What nobody knows any more is refused, with what to do about it, and never left out."""
+    with pytest.raises(UnrepairableError, match="send the whole history"):
+        explain({"input": [NEW], **link(kind)}, RESPONSES, context=Context(ledger=Ledger()))
+
+
+def test_an_unknown_link_and_one_response_that_is_known() -> None:
+    """A cancelled answer left its id: the one end of what is stored is continued."""
+    body = {"input": [NEW], "previous_response_id": "resp_lost"}
+    report = settled(server("response", *HELD), body)
+
+    assert {**body, "previous_response_id": "resp_1"} == report.request
+    assert ("resp_1, the last response of the ledger, is continued instead",) == report.assumed
+
+
+def test_an_unknown_link_and_two_conversations() -> None:
+    """Which of them was meant nobody knows, and neither is guessed."""
+    two = Ledger(responses={"resp_1": {"input": "a"}, "resp_2": {"input": "b"}})
+    body = {"input": [NEW], "previous_response_id": "resp_lost"}
+
+    with pytest.raises(UnrepairableError):
+        explain(body, RESPONSES, context=Context(ledger=two))
+
+
+def test_a_server_that_keeps_nothing() -> None:
+    """The link goes, with or without a ledger that tells what stood behind it."""
+    ollama = Policy.for_target(RESPONSES, provider="ollama")
+    body = {"input": [NEW], **link("response")}
+
+    assert {"input": [NEW]} == explain(body, ollama).request
+    held = [user("hi"), {"role": "assistant", "content": "hello"}]
+    assert [*held, NEW] == settled(server("response", *held), body, ollama).messages
+
+
+# ---------------------------------------------------------------- the wrong link
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_chain_that_ends_before_a_call_made_later(stored: bool) -> None:  # a parameter
+    """The link moves to the response that made the call; what it did not store is sent."""
+    ledger = Ledger(
+        responses={
+            "resp_0": {"input": "hi", "output": [message("msg_0", "hello")]},
+            "resp_1": {
+                "previous_response_id": "resp_0",
+                "input": "look",
+                "output": [call("call_a1", id="fc_1")],
+                "stored": stored,
+            },
+        }
+    )
+    report = settled(ledger, {"input": [output("call_a1")], "previous_response_id": "resp_0"})
+
+    kinds = [item.get("type", "message") for item in view(report, ledger)]
+    assert ["message", "message", "message", "function_call", "function_call_output"] == kinds
+    assert {edit.rule for edit in report.edits} == {"resp-output-without-call"}
+
+
+BOTH = {"previous_response_id": "resp_1", "conversation": "conv_1"}
+CHAIN = {"resp_1": {"input": [HELD[0]], "output": HELD[1:]}}
+TWO: dict[str, tuple[Item, Item, int]] = {
+    "nothing is known": ({}, {"conversation": "conv_1"}, 1),
+    "the conversation has the response": (
+        {
+            "responses": {"resp_1": {"input": [HELD[0]], "output": HELD[1:3]}},
+            "conversations": {"conv_1": HELD},
+        },
+        {"conversation": "conv_1"},
+        1,
+    ),
+    "the chain has the conversation": (
+        {
+            "responses": {"resp_1": {"input": [HELD[0]], "output": HELD[1:]}},
+            "conversations": {"conv_1": HELD[:3]},
+        },
+        {"previous_response_id": "resp_1"},
+        1,
+    ),
+    "the conversation is empty": (
+        {
+            "responses": {"resp_1": {"input": [HELD[0]], "output": HELD[1:]}},
+            "conversations": {"conv_1": ()},
+        },
+        {"previous_response_id": "resp_1"},
+        1,
+    ),
+    "only the response is known": (
+        {"responses": CHAIN},
+        {"previous_response_id": "resp_1"},
+        1,
+    ),
+    "each has its own": (
+        {
+            "responses": {"resp_1": {"input": [user("x")], "output": [message("msg_9", "y")]}},
+            "conversations": {"conv_1": HELD},
+        },
+        {"conversation": "conv_1"},
+        3,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_both_links_at_once(name: str) -> None:
+    """The one that has the other is continued; what only the other has is sent by value."""
+    state, kept, count = TWO[name]
+    context = Context(ledger=Ledger(**state) if state else None)
+    report = explain({"input": [NEW], **BOTH}, RESPONSES, context=context)
+
+    sent = report.request or {}
+    assert kept == {key: sent[key] for key in BOTH if key in sent}
+    assert count == len(sent["input"])
+    assert sent["input"][-1] is NEW
+    assert check(sent, RESPONSES, context=context) == []
+
+
+# ---------------------------------------------------------------- a request that got no answer
+
+
+def test_a_conversation_that_may_have_more() -> None:
+    """Whether the request arrived nobody knows: all is sent by value, so nothing is there twice."""
+    lost = {"input": [NEW], "conversation": "conv_1"}
+    ledger = server("conversation", *HELD).attempted(lost)
+
+    report = settled(ledger, lost)
+    assert {"input": [*HELD, NEW]} == report.request
+    assert {edit.rule for edit in report.edits} == {"delivery-unknown"}
+    sending = Policy.for_target(RESPONSES, settle_link={"unanswered": "send"})
+    assert lost == settled(ledger, lost, sending).request
+
+
+def test_a_response_that_got_no_answer_is_asked_again() -> None:
+    """The chain did not move, so the same request is right."""
+    lost = {"input": [NEW], "previous_response_id": "resp_1"}
+    report = settled(server("response", *HELD).attempted(lost), lost)
+
+    assert report.edits == ()
+
+
+# ---------------------------------------------------------------- what is only referred to
+
+
+def test_a_call_by_reference_is_sent_whole() -> None:
+    """Its output goes by call id, and finds no call behind a reference."""
+    ledger = server("response", user("q"), call("call_a1", id="fc_1"))
+    body = {"input": [user("q"), {"type": "item_reference", "id": "fc_1"}, output("call_a1")]}
+
+    assert [user("q"), call("call_a1"), output("call_a1")] == settled(ledger, body).messages
+
+
+def test_a_call_by_reference_behind_its_reasoning_keeps_its_id() -> None:
+    """A group has its ids on both sides."""
+    ledger = server("response", user("q"), reasoning("rs_1"), call("call_a1", id="fc_1"))
+    references = [{"type": "item_reference", "id": own} for own in ("rs_1", "fc_1")]
+    body = {"input": [user("q"), *references, output("call_a1")]}
+
+    assert call("call_a1", id="fc_1") == settled(ledger, body).messages[2]
+
+
+def test_references_to_nothing() -> None:
+    """What the server made and did not store is sent by value; what nobody knows goes."""
+    ledger = unusable("not stored", "response", [user("q"), message("msg_1", "a")])
+    named = [{"type": "item_reference", "id": own} for own in ("msg_1", "msg_9")]
+    bare = {"type": "web_search_call", "id": "ws_9"}
+    report = settled(ledger, {"input": [user("q"), *named, bare, NEW]})
+
+    assert ["q", "a", "go on"] == [said_in(item) for item in report.messages]
+    assert {edit.loss and edit.loss.value for edit in report.edits} == {None, "an id"}
+
+
+def test_code_of_a_container_that_is_gone_is_quoted() -> None:
+    """The server would look for the container; the code and the text stay readable."""
+    item = {
+        "type": "code_interpreter_call",
+        "id": "ci_1",
+        "container_id": "cntr_1",
+        "code": "6*7",
+        "outputs": [{"type": "logs", "logs": "42"}],
+        "status": "completed",
+    }
+    body = {"input": [user("q"), reasoning("rs_1", "E"), item, message("msg_1", "42"), NEW]}
+    report = settled(Ledger(expired_containers=("cntr_1",)), body)
+
+    assert 4 == len(report.messages)
+    assert "6*7" in report.messages[1]["content"]
+    assert "logs" in report.messages[1]["content"]
+
+
+# ---------------------------------------------------------------- what is passed
+
+
+def test_a_plain_text_behind_a_link() -> None:
+    """An input that is a text stays one, unless something has to be sent with it."""
+    body = {"input": "never mind", **link("response")}
+
+    assert body == settled(server("response", *HELD), body).request
+    report = settled(server("response", *ASKED[:2]), body)
+    assert [closed("call_a1"), user("never mind")] == body_of(report)["input"]
+
+
+def test_a_link_that_is_not_in_the_body_cannot_change() -> None:
+    """A bare list has no link to take out, and neither has a body without one."""
+    context = Context(
+        ledger=unusable("not stored", "response", HELD), previous_response_id="resp_1"
+    )
+    for given in ([NEW], {"input": [NEW]}):
+        with pytest.raises(NeedsRequestError, match="previous_response_id"):
+            explain(given, RESPONSES, context=context)
+
+
+def test_without_a_ledger_a_link_is_left_alone() -> None:
+    """Nothing is known of the server, so nothing is changed."""
+    body = {"input": [output("call_a1"), user("scan")], **link("response")}
+
+    assert explain(body, RESPONSES).edits == ()
+
+
+def test_the_list_says_what_was_done() -> None:
+    """On `raise` nothing is changed, and the report of `explain` names rule and place."""
+    policy = Policy.for_target(RESPONSES, on_change={"settle_link": "raise"})
+    body = {"input": [*HELD, NEW], **link("response")}
+
+    with pytest.raises(Exception, match="settle_link would change"):
+        explain(body, policy, context=Context(ledger=server("response", *HELD)))
