@@ -4,9 +4,7 @@ Nothing generated is committed, so nothing can be out of date.
 """
 
 import json
-from collections.abc import Mapping
 from inspect import cleandoc, formatannotation
-from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -16,6 +14,7 @@ from pydantic.fields import FieldInfo
 from convnorm import Policy
 from convnorm.passes import BUILTIN
 from convnorm.rules import CATALOGUE, Rule
+from convnorm.rules.shorten import shortened
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -149,28 +148,6 @@ def rule_section(rule: Rule) -> str:
 ```
 
 {" ".join(cuts)}""".rstrip()
-
-
-LONGEST = 12
-"""A list of an example that has more elements than this is cut."""
-
-
-def shortened(value: Any, path: str = "") -> tuple[Any, list[str]]:
-    """An example that fits on a page, and a sentence for each list that was cut."""
-    if isinstance(value, Mapping):
-        found = {key: shortened(one, f"{path}.{key}") for key, one in value.items()}
-        return {key: one for key, (one, _) in found.items()}, [
-            cut for _, cuts in found.values() for cut in cuts
-        ]
-    if not isinstance(value, list):
-        return value, []
-    kept = value if len(value) <= LONGEST else [value[0], value[-1]]
-    parts = [shortened(one, f"{path}[{index}]") for index, one in enumerate(kept)]
-    cuts = [cut for _, inner in parts for cut in inner]
-    if kept is not value:
-        more = len(value) - len(kept)
-        cuts.append(f"Between these two, {code(path[1:])} has {more:,} more elements.")
-    return [one for one, _ in parts], cuts
 
 
 def repairer(name: str | None) -> str:

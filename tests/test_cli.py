@@ -127,6 +127,9 @@ def test_rule_prints_what_is_known_of_it() -> None:
     assert "must be followed by tool messages" in done.stdout
     assert "repair_tool_pairs" in done.stdout
 
+    long = runner.invoke(app, ["rule", "chat-messages-too-many"]).stdout
+    assert (True, True) == ("2,047 more elements" in long, len(long) < 2000)
+
     wrong = runner.invoke(app, ["rule", "chat-tool-call-unanswered"])
     assert 2 == wrong.exit_code
     assert "chat-tool-calls-unanswered" in wrong.stderr

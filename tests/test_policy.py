@@ -8,6 +8,8 @@ import pytest
 
 from builders import calls, user
 from convnorm import ChangeError, Context, Policy, PolicyError, check, explain, normalize_request
+from convnorm.context import Provenance
+from convnorm.delivery import Ledger
 from convnorm.passes import BUILTIN
 
 CHAT = "openai.chat"
@@ -87,6 +89,34 @@ def test_mistakes_are_answered_in_plain_words(values: dict[str, Any], said: str)
     with pytest.raises(PolicyError) as refused:
         Policy(**values)
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("value", [None, 5, "openai.chat", [], {}, {"target": 5}])
+@pytest.mark.parametrize("kind", [Policy, Context, Ledger, BUILTIN["repair_tool_pairs"]])
+def test_what_is_read_from_data_is_refused_in_plain_words(kind: Any, value: Any) -> None:
+    """pydantic's own ways in answer as the constructors do."""
+    if value == {} and kind is not Policy:
+        assert kind() == kind.model_validate(value) == kind.model_validate_json("{}")
+        return
+    for read, given in (
+        (kind.model_validate, value),
+        (kind.model_validate_json, json.dumps(value)),
+    ):
+        with pytest.raises(PolicyError, match=f"^{kind.__name__}"):
+            read(given)
+    with pytest.raises(PolicyError, match=f"{kind.__name__}: Invalid JSON"):
+        kind.model_validate_json("{")
+
+
+def test_policies_and_contexts_are_values() -> None:
+    """Equal ones hash alike, whatever they hold."""
+    held = {"responses": {"resp_1": {"input": [{"role": "user", "content": ["a", {}]}]}}}
+    for make in (
+        lambda: Policy.for_target(CHAT, on_change={"dedupe": "warn"}),
+        lambda: Context(provenance=Provenance(models={0: "m"}), ledger=Ledger.from_state(held)),
+    ):
+        assert 1 == len({make(), make()})
+    assert hash(Context(store=True)) != hash(Context(store=False))
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "tool = 1"])

@@ -782,6 +782,16 @@ def test_models_differ(fact: str) -> None:
     assert [path for name, path in found if name == rule] == expected
 
 
+@pytest.mark.parametrize("model", ["gpt-5-mini", "o1-2024-12-17", "o3-mini", "o4-mini"])
+def test_azure_models_that_take_a_developer(model: str) -> None:
+    """Those that Microsoft documents; of all others nobody knows."""
+    one = [system(role="developer"), user()]
+    assert [] == judged(one, provider="azure", model=model, disputed=True)
+    for other in ("gpt-4o", "gpt-5-chat", "gpt-6-astra", f"my-{model}"):
+        assert [] == judged(one, provider="azure", model=other)
+        assert [] != judged(one, provider="azure", model=other, disputed=True)
+
+
 @pytest.mark.parametrize("role, repair", [("human", "repair_roles"), ("critic", None), (7, None)])
 def test_a_speaker_is_never_guessed(role: object, repair: str | None) -> None:
     """A role of another API can be translated; any other role is only known to the user."""

@@ -9,6 +9,7 @@ from rich.markup import escape
 from convnorm import Report, Violation
 from convnorm.passes import BUILTIN
 from convnorm.rules import RULES, Rule
+from convnorm.rules.shorten import shortened
 from convnorm.testing.strict_server import Request
 
 
@@ -67,7 +68,10 @@ def describe_rule(console: Console, rule: Rule) -> None:
         if value:
             console.print(f"[dim]{name:16}[/]{escape(value)}", highlight=False)
     console.print("[dim]a request that breaks it:[/]")
-    console.print(json.dumps(rule.example, indent=2, ensure_ascii=False), markup=False)
+    short, cuts = shortened(rule.example)
+    console.print(json.dumps(short, indent=2, ensure_ascii=False), markup=False)
+    for cut in cuts:
+        console.print(cut, style="dim", markup=False, highlight=False)
 
 
 def answered(request: Request) -> str:

@@ -133,7 +133,7 @@ MISTRAL = r"mistral|mixtral|devstral"
 MODELS: tuple[tuple[str, str | None, Mapping[str, Any]], ...] = (
     # Microsoft's table of reasoning models; of other models nobody says which take it.
     *(
-        (r"^gpt-[5-9]|^o[3-9]|^o1(?!-(mini|preview))", azure, {"developer_role": "accepted"})
+        (r"^gpt-5(?!-chat)|^o[34]|^o1(?!-(mini|preview))", azure, {"developer_role": "accepted"})
         for azure in ("azure", "azure-foundry")
     ),
     (O1, None, {"system_role": "refused", "developer_role": "refused"}),
