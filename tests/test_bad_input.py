@@ -148,9 +148,9 @@ def test_cyclic_and_deep_data_neither_hang_nor_overflow(
 
 
 def test_unhashable_and_odd_ids_are_no_ids() -> None:
-    """An id that is no string is treated as missing."""
+    """An id that is neither text nor a whole number is treated as missing."""
     odd: Any
-    for odd in ([], {}, 5, 1.5, True):
+    for odd in ([], {}, 1.5, True, 10**5000):
         done = normalize([calls(odd), {**result("x"), "tool_call_id": odd}, user("b")], CHAT)
         assert check(done, CHAT) == []
 

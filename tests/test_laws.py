@@ -16,7 +16,15 @@ from convnorm import Policy, check, explain
 from convnorm.targets import Fault, Target
 from convnorm.testing import laws
 from convnorm.testing.reading import dump
-from convnorm.testing.strategies import Growth, Sample, broken, conversations, growing, mutators
+from convnorm.testing.strategies import (
+    PENDING,
+    Growth,
+    Sample,
+    broken,
+    conversations,
+    growing,
+    mutators,
+)
 
 TARGETS = (
     ("openai.chat", None, None),
@@ -35,6 +43,8 @@ LAWS: tuple[Callable[[Sample, Policy], object], ...] = (
     laws.surveyed,
 )
 EXAMPLES = settings().max_examples * 20
+EACH = settings().max_examples // 2
+"""How often each fault is put into a history, beside others."""
 ENOUGH = settings().max_examples // 2
 """How often each premise must be met in a run, so that a law is never kept by having no cases."""
 
@@ -99,8 +109,6 @@ def test_laws(dialect: str, provider: str | None, model: str | None) -> None:
     policy = Policy.for_target(dialect, provider=provider, model=model)
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=EXAMPLES)
-    @given(samples(dialect, provider, model))
     def holds(sample: Sample) -> None:
         seen.update(premises(sample, policy))
         for law in LAWS:
@@ -111,7 +119,10 @@ def test_laws(dialect: str, provider: str | None, model: str | None) -> None:
             if law is laws.honest:
                 seen["something invented"] += bool(met)
 
-    holds()
+    served: dict[str, Any] = {"provider": provider, "model": model}
+    settings(max_examples=EACH * 2)(given(conversations(dialect, **served))(holds))()
+    for fault in mutators(dialect, **served):
+        settings(max_examples=EACH)(given(broken(dialect, **served, fault=fault))(holds))()
     assert_enough(seen, {*repairable(policy.resolved), "nothing wrong", "something invented"})
 
 
@@ -121,14 +132,14 @@ def test_stable_prefix(dialect: str, provider: str | None, model: str | None) ->
     policy = Policy.for_target(dialect, provider=provider, model=model)
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=EXAMPLES)
-    @given(growing(dialect, provider=provider, model=model))
     def holds(growth: Growth) -> None:
         frontier = laws.stable_prefix(growth, policy)
         if frontier > 1:
             seen.update(premises(growth.after, policy))
 
-    holds()
+    served: dict[str, Any] = {"provider": provider, "model": model}
+    for fault in sorted(mutators(dialect, **served).keys() - {PENDING}):
+        settings(max_examples=EACH * 2)(given(growing(dialect, **served, fault=fault))(holds))()
     assert_enough(seen, repairable(policy.resolved))
 
 
@@ -156,7 +167,7 @@ def test_every_fault_shows(dialect: str, provider: str | None, model: str | None
     for fault in sorted(mutators(dialect, provider=provider, model=model).keys() - HARMLESS):
 
         @settings(max_examples=EXAMPLES // 40)
-        @given(broken(dialect, provider=provider, model=model, fault=fault))
+        @given(broken(dialect, provider=provider, model=model, fault=fault, alone=True))
         def shows(sample: Sample) -> None:
             report = explain(sample.request, policy, context=sample.context)
             assert report.violations, sample.applied

@@ -1,5 +1,6 @@
 """The strict server and the real anthropic client: a whole conversation, and every refusal."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -91,7 +92,7 @@ def test_events_come_in_order(client: anthropic.Anthropic, strict_server: Strict
     ]
 
 
-USING = {
+USING: dict[str, Any] = {
     "role": "assistant",
     "content": [{"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {}}],
 }
@@ -120,6 +121,52 @@ def test_a_result_without_its_tool_use_is_refused(client: anthropic.Anthropic) -
     messages: Any = [{"role": "user", "content": [answer]}]
     with pytest.raises(anthropic.BadRequestError, match="unexpected `tool_use_id`"):
         client.messages.create(model=MODEL, max_tokens=16, messages=messages)
+
+
+USER = {"role": "user", "content": "weather?"}
+RESULT: Any = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "rain"}
+ANSWER = {"role": "user", "content": [RESULT]}
+SECOND = {**USING["content"][0], "id": "toolu_2"}
+UNSIGNED = {"type": "thinking", "thinking": "hm"}
+WITHOUT = "`tool_use` ids were found without `tool_result` blocks"
+SEEDS: dict[str, tuple[list[Any], str]] = {
+    "a call that is still pending when the next agent speaks": ([USER, USING, USER], WITHOUT),
+    "an output that was made and never sent": (
+        [USER, {**USING, "content": [*USING["content"], SECOND]}, ANSWER],
+        WITHOUT,
+    ),
+    "a result whose call stayed with another agent": (
+        [USER, {"role": "assistant", "content": "yes"}, ANSWER],
+        "unexpected `tool_use_id` found in `tool_result` blocks",
+    ),
+    "a history that is replayed twice": (
+        [USER, USING, ANSWER, USING, ANSWER],
+        "`tool_use` ids must be unique",
+    ),
+    "a call whose result is displaced by a replay": ([USER, USING, USER, ANSWER], WITHOUT),
+    "a result that is replayed": (
+        [USER, USING, {"role": "user", "content": [RESULT, RESULT]}],
+        "each tool_use must have a single result",
+    ),
+    "reasoning that was never signed": (
+        [USER, {"role": "assistant", "content": [UNSIGNED, {"type": "text", "text": "yes"}]}, USER],
+        "signature: Field required",
+    ),
+    "a stream that was left before its call was answered": ([USER, USING], WITHOUT),
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("name", SEEDS)
+def test_every_seed_fault_is_refused(
+    client: anthropic.Anthropic, strict_server: StrictServer, name: str, stream: bool
+) -> None:
+    """The real client raises BadRequestError with the provider's words, streaming or not."""
+    messages, words = SEEDS[name]
+    request: Any = {"messages": messages, "model": MODEL, "max_tokens": 16, "stream": stream}
+    with pytest.raises(anthropic.BadRequestError, match=re.escape(words)):
+        client.messages.create(**request)
+    assert [400] == [one.status for one in strict_server.requests]
 
 
 def test_failures(client: anthropic.Anthropic, strict_server: StrictServer) -> None:

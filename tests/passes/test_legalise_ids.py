@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from builders import calls, result, user
+from builders import call, calls, output, result, user
 from convnorm import Policy, check, explain, normalize
 
 CHAT, RESPONSES = "openai.chat", "openai.responses"
@@ -165,3 +165,40 @@ def test_ids_of_nine_letters() -> None:
     assert len({*ids}) == 3
     assert all(re.fullmatch("[a-zA-Z0-9]{9}", each) for each in ids)
     assert done == normalize(history, policy)
+
+
+def test_numbers_are_sent_as_their_digits() -> None:
+    """Each result keeps its call, and what else the message holds stays as it is."""
+    history = [calls(7, 8) | {"vendor": 1}, result(8, "eight"), result(7, "seven"), user("and?")]
+
+    report = explain(history, CHAT)
+    assert ["7", "8"] == [call["id"] for call in report.messages[0]["tool_calls"]]
+    assert [("8", "eight"), ("7", "seven")] == [
+        (message["tool_call_id"], message["content"]) for message in report.messages[1:3]
+    ]
+    assert (1, history[3]) == (report.messages[0]["vendor"], report.messages[3])
+    assert {None} == {edit.loss for edit in report.edits}
+    assert {"legalise_ids"} == {one.repair for one in report.violations}
+
+
+def test_numbers_on_one_side_and_unanswered_ones() -> None:
+    """A number and its digits are one id; a missing result is closed under the digits."""
+    half = [call(7), output("7", "seven"), call(8), user("and?")]
+    done = normalize(half, RESPONSES)
+
+    assert ["7", "7", "8", "8"] == [item["call_id"] for item in done[:4]]
+    assert [] == check(done, RESPONSES, disputed=True)
+    local = [
+        {"type": "local_shell_call", "id": "lsh_1", "call_id": 9, "status": "completed"}
+        | {"action": {"type": "exec", "command": ["ls"], "env": {}}},
+        {"type": "local_shell_call_output", "id": 9, "output": "found"},
+    ]
+    done = normalize(local, RESPONSES)
+    assert ("9", "9") == (done[0]["call_id"], done[1]["id"])
+
+
+def test_a_quoted_result_has_no_number() -> None:
+    """An orphan that becomes a user's quotation takes no key of the result along."""
+    [said] = normalize([result(7, "seven")], CHAT)
+    assert {"role", "content"} == said.keys()
+    assert 'call_id="7"' in said["content"]

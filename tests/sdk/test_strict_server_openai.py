@@ -86,7 +86,7 @@ def test_chat_usage_at_the_end_of_a_stream(
     assert "yes" == "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
 
 
-CALLING = {
+CALLING: dict[str, Any] = {
     "role": "assistant",
     "content": None,
     "tool_calls": [
@@ -346,6 +346,44 @@ def test_every_seed_fault_is_refused(strict_server: StrictServer, name: str, str
         request: Any = {**body, "stream": stream}
         with pytest.raises(openai.BadRequestError, match=re.escape(words)):
             client.responses.create(model=MODEL, **request)
+
+
+UNANSWERED = "must be followed by tool messages responding to each 'tool_call_id'"
+SECOND = {**CALLING["tool_calls"][0], "id": "call_2"}
+RESULT = {"role": "tool", "tool_call_id": "call_1", "content": "rain"}
+CHAT_SEEDS: dict[str, tuple[list[Any], str]] = {
+    "a call that is still pending when the next agent speaks": ([USER, CALLING, USER], UNANSWERED),
+    "an output that was made and never sent": (
+        [USER, {**CALLING, "tool_calls": [*CALLING["tool_calls"], SECOND]}, RESULT, USER],
+        UNANSWERED,
+    ),
+    "a result whose call stayed with another agent": (
+        [USER, RESULT, USER],
+        "must be a response to a preceeding message with 'tool_calls'",
+    ),
+    "a call whose result is displaced by a replay": (
+        [USER, CALLING, USER, CALLING, RESULT],
+        UNANSWERED,
+    ),
+    "a result that is replayed": (
+        [USER, CALLING, RESULT, RESULT, USER],
+        "Duplicate value for 'tool_call_id' of 'call_",
+    ),
+    "a stream that was left before its call was answered": ([USER, CALLING], UNANSWERED),
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("name", CHAT_SEEDS)
+def test_every_seed_fault_is_refused_in_chat(
+    client: openai.OpenAI, strict_server: StrictServer, name: str, stream: bool
+) -> None:
+    """The same faults, as far as Chat Completions can show them."""
+    messages, words = CHAT_SEEDS[name]
+    request: Any = {"messages": messages, "stream": stream}
+    with pytest.raises(openai.BadRequestError, match=re.escape(words)):
+        client.chat.completions.create(model=MODEL, **request)
+    assert [400] == statuses(strict_server)
 
 
 # ---------------------------------------------------------------- what goes wrong

@@ -13,24 +13,24 @@ def said(text: str) -> Message:
     return {"role": "assistant", "content": text}
 
 
-def calls(*ids: str | None, name: str = "look", arguments: str = "{}") -> Message:
+def calls(*ids: str | int | None, name: str = "look", arguments: str = "{}") -> Message:
     """A chat message that calls a tool once per id."""
     function = {"name": name, "arguments": arguments}
     made = [{"id": call_id, "type": "function", "function": function} for call_id in ids]
     return {"role": "assistant", "content": None, "tool_calls": made}
 
 
-def result(call_id: str, content: Any = "found") -> Message:
+def result(call_id: str | int, content: Any = "found") -> Message:
     return {"role": "tool", "tool_call_id": call_id, "content": content}
 
 
-def call(call_id: str | None, *, id: str | None = None, name: str = "look") -> Message:  # noqa: A002  # the wire's own name
+def call(call_id: str | int | None, *, id: str | None = None, name: str = "look") -> Message:  # noqa: A002  # the wire's own name
     """A Responses function call."""
     item = {"type": "function_call", "call_id": call_id, "name": name, "arguments": "{}"}
     return item if id is None else item | {"id": id}
 
 
-def output(call_id: str | None, text: Any = "found") -> Message:
+def output(call_id: str | int | None, text: Any = "found") -> Message:
     return {"type": "function_call_output", "call_id": call_id, "output": text}
 
 

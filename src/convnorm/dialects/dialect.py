@@ -114,6 +114,13 @@ def text_id(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def text_call_id(value: object) -> str | None:
+    """The id of a call as the passes compare it: a number is read as its digits."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
+        return str(value)
+    return text_id(value)
+
+
 def decode_content(
     content: object, texts: Mapping[str, str], media: Mapping[str, str]
 ) -> tuple[Text | Media | Opaque, ...]:

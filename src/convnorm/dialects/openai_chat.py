@@ -16,6 +16,7 @@ from convnorm.dialects.dialect import (
     decoded,
     mended,
     read,
+    text_call_id,
     text_id,
 )
 from convnorm.dialects.openai_chat_reasoning import asks, reasoning_flaws
@@ -34,6 +35,7 @@ from convnorm.ir import (
     Turn,
     same_item,
 )
+from convnorm.targets import Fault
 from convnorm.wire import LIST, fields
 
 KEY = "messages"
@@ -95,7 +97,7 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
             if isinstance(call_id, str) and call_id in waiting:
                 waiting.remove(call_id)
             else:
-                facts.add(Fact.PAIRING)
+                facts |= {Fact.PAIRING, Fact.IDS}  # it may be a number
         elif waiting:
             facts.add(Fact.PAIRING)
             waiting.clear()
@@ -145,7 +147,7 @@ def _survey_calls(
         else:
             limits.survey(body.get("name"), body.get("arguments"), facts)
         if not isinstance(call_id, str) or not call_id:
-            facts.add(Fact.PAIRING)
+            facts |= {Fact.PAIRING, Fact.IDS}
             continue
         if len(call_id) > limits.id_length:
             facts.add(Fact.IDS)
@@ -177,15 +179,35 @@ def _turn(raw: object, message: Mapping[str, Any], at: int, flaws: tuple[Flaw, .
         text_id(message.get("id")),
         empties=(empties := _empties(message)),
         has_more=bool(empties) and any(message[key] for key in message.keys() - KNOWN),
-        flaws=flaws,
+        flaws=(*flaws, *_number_flaws(message)),
     )
+
+
+def _number_flaws(message: Mapping[str, Any]) -> Iterator[Flaw]:
+    """Ids of calls that are sent as numbers."""
+    calls = message.get("tool_calls")
+    if isinstance(calls, LIST) and any(map(_number_in, map(fields, calls))):
+        texts = [
+            call if (text := _number_in(keys)) is None or keys is None else {**keys, "id": text}
+            for call, keys in ((call, fields(call)) for call in calls)
+        ]
+        yield Flaw(Fault.CALL_ID_MISSING, "tool_calls", texts, "the id of a call is a number")
+    if message.get("role") == "tool" and (text := _number_in(message, "tool_call_id")):
+        why = f"the id {text} of a call is a number"
+        yield Flaw(Fault.RESULT_ID_MISSING, "tool_call_id", text, why)
+
+
+def _number_in(keys: Mapping[str, Any] | None, key: str = "id") -> str | None:
+    """The digits of an id that is a number."""
+    given = None if keys is None else keys.get(key)
+    return None if isinstance(given, str) else text_call_id(given)
 
 
 def _items(message: Mapping[str, Any]) -> tuple[Item, ...]:
     content = message.get("content")
     match message.get("role"):
         case "tool":
-            call_id = text_id(message.get("tool_call_id"))
+            call_id = text_call_id(message.get("tool_call_id"))
             return (ToolResult(call_id, content, synthetic=is_close(content, call_id)),)
         case "function":
             return (ToolResult(None, content, kind="legacy_function", paired=False),)
@@ -226,7 +248,7 @@ def _call(raw: object) -> Item:
     key, arguments = BODY[kind]
     body = fields(keys.get(key)) or {}
     return ToolCall(
-        text_id(keys.get("id")),
+        text_call_id(keys.get("id")),
         text_id(body.get("name")),
         body.get(arguments),
         kind=kind,

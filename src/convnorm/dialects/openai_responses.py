@@ -18,6 +18,7 @@ from convnorm.dialects.dialect import (
     decoded,
     mended,
     read,
+    text_call_id,
     text_id,
 )
 from convnorm.envelope import is_close
@@ -191,6 +192,8 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
                 facts.add(Fact.EMPTY)
         elif spec.paired:
             call_id = _call_id(item, spec)
+            if call_id is not None and _number_flaw(item, spec):
+                facts.add(Fact.IDS)
             if spec.what == "result":
                 if spec.output == "output" and item.get("output") is None:
                     facts.add(Fact.EMPTY)
@@ -247,6 +250,16 @@ def _id_flaw(item: Mapping[str, Any], spec: Spec, longest: int | None) -> Flaw |
     return Flaw(fault, "id", GONE, why)
 
 
+def _number_flaw(item: Mapping[str, Any], spec: Spec) -> Flaw | None:
+    """The id of a call that is sent as a number."""
+    key = "id" if _item_id_is_call_id(item, spec) else "call_id"
+    text = text_call_id(item.get(key)) if spec.paired else None
+    if text is None or isinstance(item.get(key), str):
+        return None
+    fault = Fault.CALL_ID_MISSING if spec.what == "call" else Fault.RESULT_ID_MISSING
+    return Flaw(fault, key, text, f"the id {text} of a call is a number")
+
+
 def _thought_flaws(item: Mapping[str, Any], spec: Spec, call: Call) -> Iterator[Flaw]:
     """What reasoning lacks, and what it says that this server does not take."""
     if spec.what != "reasoning":
@@ -275,7 +288,7 @@ def _call_id(item: Mapping[str, Any], spec: Spec) -> str | None:
     call_id = item.get("call_id")
     if call_id is None and spec.kind == "local_shell" and spec.what == "result":
         call_id = item.get("id")
-    return text_id(call_id)
+    return text_call_id(call_id)
 
 
 def _item_id(item: Mapping[str, Any], spec: Spec) -> str | None:
@@ -304,7 +317,10 @@ def decode(elements: Sequence[object], request: Mapping[str, Any], call: Call) -
 
 def _turn(raw: object, item: Mapping[str, Any], at: int, call: Call) -> Turn:
     spec = _spec(item)
-    flaw = _id_flaw(item, spec, call.target.responses.item_id_length)
+    ids = (
+        _id_flaw(item, spec, call.target.responses.item_id_length),
+        _number_flaw(item, spec),
+    )
     return Turn(
         _role(item, spec),
         _items(raw, item, spec),
@@ -314,7 +330,7 @@ def _turn(raw: object, item: Mapping[str, Any], at: int, call: Call) -> Turn:
         spec.needs_id,
         (empties := _empties(item, spec)),
         has_more=bool(empties) and any(item[key] for key in item.keys() - KNOWN),
-        flaws=(*_thought_flaws(item, spec, call), *(() if flaw is None else (flaw,))),
+        flaws=(*_thought_flaws(item, spec, call), *(flaw for flaw in ids if flaw)),
     )
 
 

@@ -22,6 +22,8 @@ CHECKED = ("function", "legacy_function")
 """Kinds of call whose name is checked."""
 NAMELESS: Mapping[str | None, Fault] = {None: Fault.NAME_MISSING, "": Fault.NAME_EMPTY}
 """What is wrong with no name at all; any other name that is blank has the wrong form."""
+NUMBERS = (Fault.CALL_ID_MISSING, Fault.RESULT_ID_MISSING)
+"""What a server says of a call id that is a number: it takes texts."""
 ITEM_IDS = (
     Fault.ITEM_ID_LONG,
     Fault.ITEM_ID_LETTERS,
@@ -60,10 +62,10 @@ class LegaliseIds(Options):
     ## Safety
     A new id is made from the old one alone, so every run and every process makes the same, and two
     old ones never become one. What the target takes is left as it is. Letters that a name cannot
-    have become underscores, as most frameworks write them. The id of an item that the server could
-    not have made is left out; reasoning that has nothing else goes with it. A hosted item without
-    its id cannot be sent and is quoted as data, and so are a call without a name and its result.
-    Texts, arguments and results are never touched.
+    have become underscores, as most frameworks write them. A call id that is a number becomes its
+    digits. The id of an item that the server could not have made is left out; reasoning that has
+    nothing else goes with it. A hosted item without its id cannot be sent and is quoted as data,
+    and so are a call without a name and its result. Texts, arguments and results are never touched.
     """
 
     name: Literal["legalise_ids"] = "legalise_ids"
@@ -73,6 +75,7 @@ class LegaliseIds(Options):
     def __call__(self, history: History, call: Call) -> Iterator[Edit]:
         """Ask for the edits this history needs."""
         yield from _item_ids(history, call)
+        yield from _numbers(history, call)
         nameless = list(_nameless(history, call))
         for pair, fault in nameless:
             rule = call.target.rules[fault]
@@ -102,6 +105,14 @@ def _item_ids(history: History, call: Call) -> Iterator[Edit]:
                 case _:
                     yield Mend(at, flaw, rule=rule, why=flaw.why, loss=Loss.ID)
             break  # one id, one edit
+
+
+def _numbers(history: History, call: Call) -> Iterator[Edit]:
+    """Write ids of calls that are numbers as text."""
+    for at, turn in enumerate(history.turns):
+        for flaw in turn.flaws:
+            if flaw.fault in NUMBERS:
+                yield Mend(at, flaw, rule=call.target.rules[flaw.fault], why=flaw.why)
 
 
 def _nameless(history: History, call: Call) -> Iterator[tuple[Pair, Fault]]:

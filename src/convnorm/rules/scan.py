@@ -71,7 +71,7 @@ class Pairs:
         self, position: int, index: int, call_id: object, kind: str, raw: Mapping[str, Any]
     ) -> None:
         """Open a call of the current batch."""
-        call = Call(position, index, usable(call_id), kind, raw, self.batch)
+        call = Call(position, index, joined_by(call_id), kind, raw, self.batch)
         self.calls.append(call)
         if call.id is not None:
             self._open.setdefault((kind, call.id), []).append(call)
@@ -87,7 +87,7 @@ class Pairs:
         self, position: int, call_id: object, kinds: tuple[str, ...], raw: Mapping[str, Any]
     ) -> None:
         """Give a result to the call it answers."""
-        result = Result(position, usable(call_id), raw, kinds, self._behind)
+        result = Result(position, joined_by(call_id), raw, kinds, self._behind)
         self.results.append(result)
         if result.id is None:
             self._nameless.setdefault(self.batch, []).append(result)
@@ -208,6 +208,20 @@ class Scan:
         return (
             self.context.previous_response_id is not None or self.context.conversation is not None
         )
+
+
+def joined_by(call_id: object) -> str | None:
+    """The id by which a call and its result belong together; a number does that, too."""
+    return str(call_id) if _is_number(call_id) else usable(call_id)
+
+
+def repair_of_id(given: object) -> str:
+    """What repairs the id of a call that is no text: a number is written as its digits."""
+    return "legalise_ids" if _is_number(given) else "repair_tool_pairs"
+
+
+def _is_number(call_id: object) -> bool:
+    return isinstance(call_id, int) and not isinstance(call_id, bool) and abs(call_id) < 2**63
 
 
 def usable(value: object) -> str | None:

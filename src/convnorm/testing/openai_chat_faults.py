@@ -1,5 +1,6 @@
 """What goes wrong with Chat histories, one small function each."""
 
+from collections.abc import Callable
 from typing import Any
 
 from convnorm.testing.draft import (
@@ -253,11 +254,18 @@ def name_missing(pen: Pen, draft: Draft) -> None:
 
 def call_id_long(pen: Pen, draft: Draft) -> None:
     """The ids of an exchange are those of another API."""
-    at = whole(pen, draft)
-    names = {
-        tool_call["id"]: f"{pen.id('fc')}{'0' * 20}"
-        for tool_call in draft.elements[at[0]]["tool_calls"]
-    }
+    _rename(draft, whole(pen, draft), lambda: f"{pen.id('fc')}{'0' * 20}")
+
+
+def call_id_number(pen: Pen, draft: Draft) -> None:
+    """The ids of an exchange are numbers."""
+    _rename(draft, whole(pen, draft), pen.number)
+
+
+def _rename(draft: Draft, at: range, new_id: Callable[[], object]) -> None:
+    """Give the calls of an exchange new ids, and their results."""
+    calls = draft.elements[at[0]]["tool_calls"]
+    names = {tool_call["id"]: new_id() for tool_call in calls}
     turn = draft.elements[at[0]]
     renamed = [{**each, "id": names[each["id"]]} for each in turn["tool_calls"]]
     draft.elements[at[0]] = {**turn, "tool_calls": renamed}
@@ -294,6 +302,7 @@ _ALL: tuple[Mutator, ...] = (
     name_odd,
     name_missing,
     call_id_long,
+    call_id_number,
     vendor_keys,
     replayed_unanswered,
     *replays(question, minted, gaps),

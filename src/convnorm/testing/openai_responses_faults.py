@@ -1,5 +1,7 @@
 """What goes wrong with Responses histories, one small function each."""
 
+from collections.abc import Iterable
+
 from convnorm.testing.draft import ARGUMENTS, CUT, ODD_NAMES, TOOLS, Draft, Element, Pen
 from convnorm.testing.faults import Mutator, place, repeat, replays, sources, vendor_keys
 from convnorm.testing.openai_responses import (
@@ -137,9 +139,13 @@ def reused_id_in_batch(pen: Pen, draft: Draft) -> None:
 
 def reused_id_later(pen: Pen, draft: Draft) -> None:
     """A client that counts started again at zero."""
-    name = pen.pick(("call_0", "c1", pen.id("call")))
+    minted_once = pen.id("call")
+    name = pen.pick(("call_0", "c1", minted_once))
     for _ in range(2 + pen.below(2)):
-        draft.elements += [_call(pen, name), _output(pen, name), *question(pen)]
+        answer = _output(pen, name)
+        if name == minted_once:  # an equal exchange would be a copy
+            answer["output"] = f"result {pen.number()}"
+        draft.elements += [_call(pen, name), answer, *question(pen)]
 
 
 def _lose_call_id(pen: Pen, draft: Draft, empty: Element, lost: tuple[str, ...]) -> None:
@@ -346,12 +352,33 @@ def call_id_long(pen: Pen, draft: Draft) -> None:
     place(pen, draft, [call, output], gaps)
 
 
+def call_id_number(pen: Pen, draft: Draft) -> None:
+    """The ids of calls and their outputs are numbers."""
+    made = [
+        _numbered(pair(pen, pen.pick(("function", "custom")), ""), pen.number()) for _ in range(2)
+    ]
+    outputs = [output for _, output in made]
+    calls = [call for call, _ in made]
+    place(pen, draft, [*calls, *(outputs if pen.chance() else outputs[::-1])], gaps)
+
+
+def _numbered(items: Iterable[Element], number: int) -> list[Element]:
+    return [{**item, "call_id": number} for item in items]
+
+
 def item_id_odd(pen: Pen, draft: Draft) -> None:
     """An item has an id that its server did not make."""
     number = str(pen.number())
-    odd = pen.pick((f"chatcmpl-{number}", f"msg:{number}", "", f"msg_{number}{'0' * 64}"))
-    turn = {**output_message(pen, ids=False), "id": odd}
-    place(pen, draft, [turn], gaps)
+    _odd_id(pen, draft, pen.pick((f"chatcmpl-{number}", f"msg:{number}", "")))
+
+
+def item_id_long(pen: Pen, draft: Draft) -> None:
+    """An item has an id that is too long."""
+    _odd_id(pen, draft, f"msg_{pen.number()}{'0' * 64}")
+
+
+def _odd_id(pen: Pen, draft: Draft, odd: str) -> None:
+    place(pen, draft, [{**output_message(pen, ids=False), "id": odd}], gaps)
 
 
 def hosted_id_missing(pen: Pen, draft: Draft) -> None:
@@ -436,7 +463,9 @@ _ALL: tuple[Mutator, ...] = (
     name_missing,
     name_empty,
     call_id_long,
+    call_id_number,
     item_id_odd,
+    item_id_long,
     hosted_id_missing,
     thought_unfollowed,
     thought_without_summary,

@@ -117,19 +117,19 @@ def read(request: Mapping[str, Any]) -> Reading:
         if key == "messages":
             calls += _chat_calls(at, element)
             if element.get("role") == "tool":
-                answers.append((at, element.get("tool_call_id"), element.get("content")))
+                answers.append((at, _id(element.get("tool_call_id")), element.get("content")))
             else:
                 said += _spoken(at, element)
         elif (kind := element.get("type")) in CALLS:
             name, arguments = (element.get(place) for place in CALLS[kind])
-            calls.append(Called(at, element.get("call_id"), _named(name), _asked(arguments)))
+            calls.append(Called(at, _id(element.get("call_id")), _named(name), _asked(arguments)))
             if at and elements[at - 1].get("type") in CALLS:
                 batch = batches[-1]
         elif kind in OUTPUTS:
             joined = element.get("call_id")
             if joined is None and kind == "local_shell_call_output":
                 joined = element.get("id")
-            answers.append((at, joined, element.get("output")))
+            answers.append((at, _id(joined), element.get("output")))
         else:
             said += _spoken(at, element)
         batches += [batch] * (len(calls) - len(batches))
@@ -140,7 +140,12 @@ def _chat_calls(at: int, message: Mapping[str, Any]) -> Iterator[Called]:
     for call in message.get("tool_calls") or ():
         body = call.get("custom" if call.get("type") == "custom" else "function") or {}
         arguments = body.get("arguments", body.get("input"))
-        yield Called(at, call.get("id"), _named(body.get("name")), _asked(arguments))
+        yield Called(at, _id(call.get("id")), _named(body.get("name")), _asked(arguments))
+
+
+def _id(given: Any) -> Any:
+    """The id of a call; some frameworks count, and send the number."""
+    return str(given) if isinstance(given, int) else given
 
 
 def _named(name: Any) -> str:

@@ -69,12 +69,15 @@ ASKED = {
     "name_odd": Fault.NAME_FORM,
     "name_empty": Fault.NAME_EMPTY,
     "item_id_odd": Fault.ITEM_ID_PREFIX,
+    "item_id_long": Fault.ITEM_ID_LONG,
     "thought_in_plain_text": Fault.REASONING_TEXT,
     "thought_id_lost": Fault.REASONING_ID_LOST,
 }
 """Faults that are none for every server."""
 
 
+PENDING = "pending_result"
+"""The fault of a call that is still being answered, which may not be sent while it is last."""
 SEALING = ("thought_unfollowed", "thought_empty", "thought_unsealed")
 """Faults that are none where reasoning is read from its text."""
 
@@ -134,11 +137,12 @@ def broken(
     provider: str | None = None,
     model: str | None = None,
     fault: str | None = None,
+    alone: bool = False,
 ) -> Sample:
-    """Histories with one to three faults, or with this one only."""
+    """Histories with one to three faults: this one among them, or it alone."""
     pen = Pen(draw, find_target(dialect, provider=provider, model=model))
     faults = mutators(dialect, provider=provider, model=model)
-    draft, applied = _broken(pen, faults if fault is None else {fault: faults[fault]})
+    draft, applied = _broken(pen, faults, fault, 1 if alone else 3)
     elements = dressed(pen, draft.elements)
     copied: bool | None = bool(draft.copies) or not COPYING.isdisjoint(applied)
     if pen.counters and not PARTING.isdisjoint(applied):
@@ -148,15 +152,19 @@ def broken(
 
 @st.composite
 def growing(
-    draw: st.DrawFn, dialect: str, *, provider: str | None = None, model: str | None = None
+    draw: st.DrawFn,
+    dialect: str,
+    *,
+    provider: str | None = None,
+    model: str | None = None,
+    fault: str | None = None,
 ) -> Growth:
-    """A history with up to three faults, and the same one before its last elements came."""
+    """A history as `broken` makes it, and the same one before its last elements came."""
     pen = Pen(draw, find_target(dialect, provider=provider, model=model))
     faults = mutators(dialect, provider=provider, model=model)
     # What is still pending may not be sent while it is last.
-    draft, applied = _broken(
-        pen, {name: faults[name] for name in faults if name != "pending_result"}
-    )
+    faults = {name: faults[name] for name in faults if name != PENDING}
+    draft, applied = _broken(pen, faults, fault, 3)
     elements = dressed(pen, draft.elements)
     # What repeats the history comes at once: no request was ever sent in the middle of it.
     ends = [
@@ -174,10 +182,14 @@ def growing(
     )
 
 
-def _broken(pen: Pen, faults: Mapping[str, Mutator]) -> tuple[Draft, tuple[str, ...]]:
+def _broken(
+    pen: Pen, faults: Mapping[str, Mutator], wanted: str | None, most: int
+) -> tuple[Draft, tuple[str, ...]]:
     draft: Draft = _WRITERS[pen.target.name].written(pen)
     names = list(faults)
-    drawn = {pen.below(len(names)) for _ in range(pen.pick((3, 2, 1)))}  # the same one counts once
+    drawn = set() if wanted is None else {names.index(wanted)}
+    more = pen.pick(range(most, 0, -1)) - len(drawn)
+    drawn |= {pen.below(len(names)) for _ in range(more)}  # the same one counts once
     applied = tuple(names[at] for at in sorted(drawn))
     for name in applied:
         faults[name](pen, draft)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from convnorm.rules.openai_chat.common import API, SPECIFICATION, TYPES, describe
 from convnorm.rules.rule import Finding, Rule
-from convnorm.rules.scan import Scan, shown
+from convnorm.rules.scan import Scan, repair_of_id, shown, usable
 
 
 def _unanswered(scan: Scan) -> Iterator[Finding]:
@@ -66,18 +66,18 @@ def _reused_call_ids(scan: Scan) -> Iterator[Finding]:
 
 def _results_without_id(scan: Scan) -> Iterator[Finding]:
     for result in scan.pairs.results:
-        if result.id is None:
-            given = shown(result.raw.get("tool_call_id"))
-            yield Finding(
-                result.position, ".tool_call_id", f"the tool_call_id of a tool message is {given}"
-            )
+        given = result.raw.get("tool_call_id")
+        if usable(given) is None:
+            said = f"the tool_call_id of a tool message is {shown(given)}"
+            yield Finding(result.position, ".tool_call_id", said, repair_of_id(given))
 
 
 def _incomplete_calls(scan: Scan) -> Iterator[Finding]:
     for call in scan.pairs.calls:
-        if call.id is None:
-            given = shown(call.raw.get("id"))
-            yield Finding(call.position, f"{call.where}.id", f"the id of a tool call is {given}")
+        given = call.raw.get("id")
+        if usable(given) is None:
+            said = f"the id of a tool call is {shown(given)}"
+            yield Finding(call.position, f"{call.where}.id", said, repair_of_id(given))
     for at, where in scan.no_body:
         why = "the tool call has neither a function nor a custom tool"
         yield Finding(at, where, why, repair="repair_arguments")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from convnorm.rules.openai_responses.words import API, is_disputed
 from convnorm.rules.read_responses import ResponsesScan, answered_id, item_type
 from convnorm.rules.rule import Finding, Rule
-from convnorm.rules.scan import key_name, shown
+from convnorm.rules.scan import key_name, repair_of_id, shown, usable
 from convnorm.targets.responses_items import DISPUTED_KEYS, HOSTED, ITEMS, PART_KEYS, TYPES
 
 REPAIRS: Mapping[str, str | None] = {
@@ -22,16 +22,17 @@ REPAIRS: Mapping[str, str | None] = {
 
 def _missing_fields(scan: ResponsesScan) -> Iterator[Finding]:
     for call in scan.pairs.calls:
-        if call.id is None and call.raw.get("call_id") != "":
-            message = f"the call_id of a call is {shown(call.raw.get('call_id'))}"
-            yield Finding(call.position, ".call_id", message)
+        given = call.raw.get("call_id")
+        if not isinstance(given, str):
+            message = f"the call_id of a call is {shown(given)}"
+            yield Finding(call.position, ".call_id", message, repair_of_id(given))
     for result in scan.pairs.results:
         given = answered_id(result.raw)
         if given == "" and result.call and result.call.id is None:
             continue  # neither has a name, and they belong together: `resp-call-id-empty` says it
-        if result.id is None:
+        if usable(given) is None:
             message = f"the call_id of an output is {shown(given)}"
-            yield Finding(result.position, ".call_id", message)
+            yield Finding(result.position, ".call_id", message, repair_of_id(given))
     for at in scan.no_output:
         yield Finding(at, ".output", "the output is null", repair="drop_empty")
     for at in scan.no_text:
