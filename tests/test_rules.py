@@ -117,7 +117,7 @@ def test_a_rule_says_how_it_is_repaired(rule: Rule) -> None:
 LEFT_OUT: dict[str, str] = {}
 """Rules that neither a request nor a context can show, and why: at most ten."""
 OURS = {
-    *("history-replayed", "id-unstored", "reasoning-of-another-model"),
+    *("history-replayed", "id-unstored", "reasoning-of-another-model", "delivery-unknown"),
     *("chat-malformed", "resp-malformed", "resp-item-type"),  # what the SDKs' types say
 }
 """What no survey of the APIs has: our own advice, and shapes that the SDKs' types forbid."""

@@ -63,6 +63,9 @@ REPAIRS = {
     },
 }
 """By pass: the rules that nothing it leaves behind can break."""
+LEFT_TO = {"repair_tool_pairs": "legalise_ids"}
+"""By pass: the one that is there for some places of these rules, as `check` says; here, ids that
+are numbers."""
 
 
 def assert_broken(rule: str, sample: Sample, policy: Policy) -> None:
@@ -94,7 +97,8 @@ def test_pass_alone_leaves_none_of_its_faults(name: str, dialect: str) -> None:
                 if RULES[one.rule].certainty == "disputed"
             ),
         ]
-        assert [one for one in left if one.rule in REPAIRS[name]] == []
+        mine = [one for one in left if one.rule in REPAIRS[name]]
+        assert [one for one in mine if one.repair != LEFT_TO.get(name, "")] == []
         assert explain(report.request or {}, policy, context=facts).edits == ()
 
     holds()
