@@ -74,6 +74,7 @@ class Step:
         return RESULTS / f"{self.name}{suffix}"
 
 
+AGENTS = (".[testing]", "./adapters/openai-agents")
 TOOLS = Lane("tools", ("uv", "hatchling", "editables"))  # what installs and builds, pinned too
 LANES = {
     lane.name: lane
@@ -83,6 +84,16 @@ LANES = {
         Lane("openai-3", (".[testing]", "openai>=3.51,<4"), {"openai": "3"}),
         Lane("anthropic", (".[testing]", "anthropic>=2.9,<3"), {"anthropic": "2"}),
         Lane("adapters", (".", *(f"./adapters/{name}" for name in ADAPTERS), "pytest")),
+        Lane(
+            "agents-floor",  # before openai 2.45 by itself, whatever the SDK declares
+            (*AGENTS, "openai-agents==0.13.3", "openai>=2.26,<2.45"),
+            {"openai-agents": "0.13", "openai": "2"},
+        ),
+        Lane(
+            "agents-newest",
+            (*AGENTS, "openai-agents>=0.24"),
+            {"openai-agents": "0", "openai": "3"},
+        ),
         # Only for `make quality`: other libraries that clean histories, each as it installs alone.
         # The floors keep a conflict from being resolved silently to a version of long ago.
         Lane("peer-litellm", ("litellm>=1.106",)),
@@ -91,6 +102,11 @@ LANES = {
     )
 }
 
+AGENTS_TESTS = "adapters/openai-agents/tests"
+PACKAGING = tuple(
+    f"adapters/{name}/tests/test_convnorm_{name.replace('-', '_')}.py" for name in ADAPTERS
+)
+"""By adapter: the tests that need no framework."""
 ANTHROPIC = {"CONVNORM_LANE_ANTHROPIC": "2"}  # the major the lane is about
 
 # The steps of one group run two at a time; the core tests fill both cores by themselves.
@@ -106,7 +122,9 @@ GROUPS = (
         Step("openai-2", "openai-2", ("pytest", "tests/sdk"), {"CONVNORM_LANE_OPENAI": "2"}),
         Step("openai-3", "openai-3", ("pytest", "tests/sdk"), {"CONVNORM_LANE_OPENAI": "3"}),
         Step("anthropic", "anthropic", ("pytest", "tests/anthropic_sdk"), ANTHROPIC),
-        Step("adapters", "adapters", ("pytest", *(f"adapters/{name}/tests" for name in ADAPTERS))),
+        Step("adapters", "adapters", ("pytest", *PACKAGING)),
+        Step("agents-floor", "agents-floor", ("pytest", AGENTS_TESTS)),
+        Step("agents-newest", "agents-newest", ("pytest", AGENTS_TESTS)),
     ),
     (Step("bench", "core", ("python", "benchmarks/run.py"), thorough_only=True),),
 )
@@ -316,7 +334,7 @@ def version_problems(
     found = [
         f"{name} must be {major}.x and is {got.get(name, 'missing')}"
         for name, major in majors.items()
-        if got.get(name, "").split(".")[0] != major
+        if not f"{got.get(name, '')}.".startswith(f"{major}.")
     ]
     found += [
         f"{name} is {version} and pinned to {' or '.join(sorted(pinned.get(name, {'nothing'})))}"

@@ -1,1 +1,51 @@
-"""convnorm for the OpenAI Agents SDK: not built yet, there is nothing to import from here."""
+"""convnorm for the OpenAI Agents SDK: every request of a run is repaired before it is sent.
+
+Importing this package does not import the SDK; asking it for a name does.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from convnorm_openai_agents.filters import handoff_filter, input_filter
+    from convnorm_openai_agents.hooks import Hooks
+    from convnorm_openai_agents.ledger_keeper import LedgerKeeper, ledger_from_state
+    from convnorm_openai_agents.model import NormalizingModel, normalize_model
+    from convnorm_openai_agents.provider import NormalizingModelProvider
+    from convnorm_openai_agents.sessions import (
+        NormalizingConversationsSession,
+        NormalizingSession,
+    )
+
+_HOMES = {
+    "Hooks": "hooks",
+    "LedgerKeeper": "ledger_keeper",
+    "NormalizingConversationsSession": "sessions",
+    "NormalizingModel": "model",
+    "NormalizingModelProvider": "provider",
+    "NormalizingSession": "sessions",
+    "handoff_filter": "filters",
+    "input_filter": "filters",
+    "ledger_from_state": "ledger_keeper",
+    "normalize_model": "model",
+}
+
+__all__ = [
+    "Hooks",
+    "LedgerKeeper",
+    "NormalizingConversationsSession",
+    "NormalizingModel",
+    "NormalizingModelProvider",
+    "NormalizingSession",
+    "handoff_filter",
+    "input_filter",
+    "ledger_from_state",
+    "normalize_model",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for, and with it the SDK."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

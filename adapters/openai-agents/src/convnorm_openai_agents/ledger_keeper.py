@@ -1,0 +1,73 @@
+"""The ledger of one conversation while its runs go on, and what fills it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agents import RunState
+
+from convnorm.delivery import Ledger, Link
+from convnorm.errors import LedgerError
+
+
+class LedgerKeeper:
+    """Holds the newest `Ledger` of a conversation: providers read it, providers and hooks tell it.
+
+    Outputs are known by their call ids, which some servers count from one in every conversation:
+    each conversation needs a keeper of its own.
+    """
+
+    def __init__(self, ledger: Ledger | None = None) -> None:
+        self.ledger = ledger or Ledger()
+
+    def about(self, link: Link) -> Ledger | None:
+        """The ledger, where it can speak of this link; else the server knows more than we do."""
+        return self.ledger if self.ledger.knows(link) else None
+
+    def attempted(self, request: Mapping[str, Any]) -> None:
+        """A request is sent now."""
+        self.ledger = self.ledger.attempted(request)
+
+    def accepted(self, request: Mapping[str, Any], response: object) -> None:
+        """A request was answered."""
+        self.ledger = self.ledger.accepted(request, response)
+
+    def refused(self, request: Mapping[str, Any]) -> None:
+        """The server took nothing of a request."""
+        self.ledger = self.ledger.refused(request)
+
+    def observed_output(self, item: object) -> None:
+        """A tool returned something."""
+        self.ledger = self.ledger.observed_output(item)
+
+
+def ledger_from_state(
+    state: RunState[Any],
+    *,
+    previous_response_id: str | None = None,
+    conversation: str | None = None,
+) -> Ledger:
+    """What a paused run knows of the server, also in another process than the one that paused it.
+
+    The link is the one the run was started with. An output in the state counts as made, not as
+    sent: only a response that came later proves that.
+    """
+    form = state.to_json()
+    ledger, previous = Ledger(), previous_response_id
+    for response in form.get("model_responses") or ():
+        own = response.get("response_id")
+        if not isinstance(own, str):
+            continue  # a model without stored responses
+        link = (
+            {"conversation": conversation} if conversation else {"previous_response_id": previous}
+        )
+        body = {"id": own, "output": response.get("output") or []}
+        ledger = ledger.accepted({"input": [], **link}, body)
+        previous = own
+    for item in form.get("generated_items") or ():
+        raw = item.get("raw_item") if isinstance(item, Mapping) else None
+        if isinstance(raw, Mapping) and str(raw.get("type")).endswith("_output"):
+            try:
+                ledger = ledger.observed_output(raw)
+            except LedgerError:
+                continue  # an output that answers no call of the client
+    return ledger

@@ -1,0 +1,212 @@
+"""A model that repairs what it is sent."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from agents import Model, OpenAIResponsesModel
+
+from convnorm import Context, ConvnormError, Policy, normalize_request
+from convnorm.delivery import Link
+from convnorm_openai_agents.ledger_keeper import LedgerKeeper
+from convnorm_openai_agents.on_error import OnError, guarded
+
+OURS = frozenset({"input", "previous_response_id", "conversation"})
+"""What of a request can be changed here."""
+ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+"""The events of a stream that hold the whole response."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request as it is sent."""
+
+    input: Any
+    link: Link
+    body: Mapping[str, Any]
+    """The same as the body of an API call."""
+
+
+class NormalizingModel(Model):
+    """Sends what `inner` is given, repaired, and keeps the ledger."""
+
+    def __init__(
+        self,
+        inner: Model,
+        policy: Policy | None = None,
+        *,
+        keeper: LedgerKeeper | None = None,
+        on_error: OnError = "send",
+    ) -> None:
+        self.inner = inner
+        self.keeper = keeper or LedgerKeeper()
+        self.stored = isinstance(inner, OpenAIResponsesModel)
+        """Whether the server can hold a part of the history."""
+        self._on_error: OnError = on_error
+        policy = policy or Policy.for_target("openai.responses")
+        if on_error == "send":
+            policy = policy.model_copy(update={"unrepairable": "send"})
+        self._policy = policy
+
+    def __getattr__(self, name: str) -> Any:
+        """What else the inner model has, such as `model`."""
+        if name == "inner":  # a copy that is not filled yet has no inner model to ask
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    # What the base class has itself, `__getattr__` is never asked for.
+
+    async def close(self) -> None:
+        """Close the inner model."""
+        await self.inner.close()
+
+    def get_retry_advice(self, request: Any) -> Any:
+        """What the inner model advises."""
+        return self.inner.get_retry_advice(request)
+
+    async def _cleanup_on_run_end(self, owner: object) -> None:
+        """Let the inner model clean up, in SDKs that ask for it."""
+        cleanup = getattr(self.inner, "_cleanup_on_run_end", None)
+        if cleanup is not None:
+            await cleanup(owner)
+
+    async def get_response(
+        self,
+        system_instructions: str | None,
+        input: Any,  # noqa: A002 - the SDK's name, and it calls by name
+        model_settings: Any,
+        tools: Any,
+        output_schema: Any,
+        handoffs: Any,
+        tracing: Any,
+        *,
+        previous_response_id: str | None = None,
+        conversation_id: str | None = None,
+        prompt: Any = None,
+    ) -> Any:
+        """The inner model's response to the repaired request."""
+        link = Link(previous_response_id, conversation_id)
+        sent = self._repaired(input, link, model_settings)
+        with self._delivery(sent):
+            response = await self.inner.get_response(
+                system_instructions,
+                sent.input,
+                model_settings,
+                tools,
+                output_schema,
+                handoffs,
+                tracing,
+                previous_response_id=sent.link.previous_response_id,
+                conversation_id=sent.link.conversation,
+                prompt=prompt,
+            )
+        self._answered(sent, {"id": response.response_id, "output": response.output})
+        return response
+
+    async def stream_response(
+        self,
+        system_instructions: str | None,
+        input: Any,  # noqa: A002 - the SDK's name
+        model_settings: Any,
+        tools: Any,
+        output_schema: Any,
+        handoffs: Any,
+        tracing: Any,
+        *,
+        previous_response_id: str | None = None,
+        conversation_id: str | None = None,
+        prompt: Any = None,
+    ) -> AsyncIterator[Any]:
+        """The inner model's stream for the repaired request."""
+        link = Link(previous_response_id, conversation_id)
+        sent = self._repaired(input, link, model_settings)
+        with self._delivery(sent):
+            stream = self.inner.stream_response(
+                system_instructions,
+                sent.input,
+                model_settings,
+                tools,
+                output_schema,
+                handoffs,
+                tracing,
+                previous_response_id=sent.link.previous_response_id,
+                conversation_id=sent.link.conversation,
+                prompt=prompt,
+            )
+            try:
+                async for event in stream:
+                    if getattr(event, "type", None) in ENDS:
+                        self._answered(sent, event.response)
+                    yield event
+            finally:  # a stream that is left early is closed now, not when it is collected
+                close = getattr(stream, "aclose", None)
+                if close is not None:
+                    await close()
+
+    # ------------------------------------------------------------ inside
+
+    def _repaired(self, given: Any, link: Link, settings: Any) -> Sent:
+        body: dict[str, Any] = {
+            "input": [{"role": "user", "content": given}] if isinstance(given, str) else given
+        }
+        known = {
+            "model": getattr(self.inner, "model", None),
+            "store": settings.store if self.stored else None,
+            "include": settings.response_include,
+            "previous_response_id": link.previous_response_id if self.stored else None,
+            "conversation": link.conversation if self.stored else None,
+        }
+        body |= {key: value for key, value in known.items() if value is not None}
+        with guarded(self._on_error, "the request is sent as it was"):
+            ledger = self.keeper.about(link)
+            fixed = normalize_request(body, self._policy, context=Context(ledger=ledger))
+            rest = (body.keys() | fixed.keys()) - OURS
+            if changed := sorted(key for key in rest if body.get(key) != fixed.get(key)):
+                raise ConvnormError(
+                    f"the repair changes {', '.join(changed)}, which only the agent's settings can"
+                )
+            if self.stored:
+                link = Link.of(fixed)
+            same = len(fixed["input"]) == len(body["input"]) and all(
+                one is other for one, other in zip(fixed["input"], body["input"], strict=True)
+            )
+            return Sent(given if same else fixed["input"], link, fixed)
+        return Sent(given, link, body)
+
+    @contextmanager
+    def _delivery(self, sent: Sent) -> Iterator[None]:
+        """Note that a request goes out, and when nothing of it arrived."""
+        if not self._kept(sent):
+            yield
+            return
+        with guarded(self._on_error, "the ledger does not know of a request"):
+            self.keeper.attempted(sent.body)
+        try:
+            yield
+        except Exception as error:
+            status = getattr(error, "status_code", None)
+            if isinstance(status, int) and 400 <= status < 500:
+                with guarded("send", "the ledger does not know of a refusal"):
+                    self.keeper.refused(sent.body)
+            raise
+
+    def _answered(self, sent: Sent, response: object) -> None:
+        if self._kept(sent):
+            with guarded(self._on_error, "the ledger does not know of an answer"):
+                self.keeper.accepted(sent.body, response)
+
+    def _kept(self, sent: Sent) -> bool:
+        """Whether the server keeps the request, so that a later one can continue it."""
+        return self.stored and sent.body.get("store") is not False
+
+
+def normalize_model(
+    model: Model,
+    policy: Policy | None = None,
+    *,
+    keeper: LedgerKeeper | None = None,
+    on_error: OnError = "send",
+) -> NormalizingModel:
+    """A model instance that repairs what it is sent."""
+    return NormalizingModel(model, policy, keeper=keeper, on_error=on_error)

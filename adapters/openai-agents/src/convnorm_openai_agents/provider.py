@@ -1,0 +1,48 @@
+"""The default registration: a provider whose models repair what they are sent."""
+
+from agents import Model, ModelProvider, MultiProvider
+
+from convnorm import Policy
+from convnorm.delivery import Ledger
+from convnorm_openai_agents.ledger_keeper import LedgerKeeper
+from convnorm_openai_agents.model import NormalizingModel
+from convnorm_openai_agents.on_error import OnError
+
+
+class NormalizingModelProvider(ModelProvider):
+    """Gives out the models of `inner`, each of which repairs what it is sent.
+
+    It holds the ledger of one conversation. Make one for each; it costs nothing, and several may
+    share `inner`.
+    """
+
+    def __init__(
+        self,
+        policy: Policy | None = None,
+        *,
+        inner: ModelProvider | None = None,
+        ledger: Ledger | None = None,
+        on_error: OnError = "send",
+    ) -> None:
+        self.inner = inner or MultiProvider()
+        self.keeper = LedgerKeeper(ledger)
+        self._policy = policy
+        self._on_error: OnError = on_error
+
+    @property
+    def ledger(self) -> Ledger:
+        """What is known of the server now."""
+        return self.keeper.ledger
+
+    def get_model(self, model_name: str | None) -> Model:
+        """The inner provider's model of this name, with repair."""
+        return NormalizingModel(
+            self.inner.get_model(model_name),
+            self._policy,
+            keeper=self.keeper,
+            on_error=self._on_error,
+        )
+
+    async def aclose(self) -> None:
+        """Close the inner provider."""
+        await self.inner.aclose()

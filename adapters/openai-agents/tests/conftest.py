@@ -1,0 +1,7 @@
+import pytest
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """The SDK runs on asyncio alone."""
+    return "asyncio"

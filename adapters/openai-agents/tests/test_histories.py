@@ -1,0 +1,177 @@
+"""Broken histories that the SDK sends as they are, as lists and as sessions."""
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from agents import Agent, SQLiteSession
+from convnorm_openai_agents import NormalizingModelProvider, NormalizingSession
+from openai import BadRequestError
+from play import config, run, site
+
+pytestmark = pytest.mark.anyio
+
+USER = {"role": "user", "content": "q1"}
+CALL = {
+    "type": "function_call",
+    "id": "fc_1",
+    "call_id": "call_1",
+    "name": "add",
+    "arguments": '{"a":1,"b":2}',
+    "status": "completed",
+}
+OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "3"}
+OTHER_CALL = {**CALL, "id": "fc_2", "arguments": '{"a":3,"b":4}'}
+OTHER_OUTPUT = {**OUTPUT, "output": "7"}
+REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAA"}
+
+
+def said(text: str, own: str = "msg_1") -> dict[str, Any]:
+    part = {"type": "output_text", "text": text, "annotations": []}
+    return {
+        "type": "message",
+        "id": own,
+        "role": "assistant",
+        "status": "completed",
+        "content": [part],
+    }
+
+
+HISTORIES: dict[str, tuple[list[dict[str, Any]], str, str | None]] = {
+    # name: the history, the refusal as a list, the refusal as a session (None: the SDK repairs it)
+    "orphan call": ([USER, CALL], "resp-call-output-missing", None),
+    "orphan output": ([USER, OUTPUT], "resp-output-without-call", "resp-output-without-call"),
+    "output first": (
+        [USER, OUTPUT, CALL, said("3")],
+        "resp-output-without-call",
+        "resp-output-without-call",
+    ),
+    "message id twice": (
+        [USER, said("a"), {"role": "user", "content": "q2"}, said("b")],
+        "resp-duplicate-item-id",
+        "resp-duplicate-item-id",
+    ),
+    "dangling reasoning": (
+        [USER, REASONING],
+        "resp-reasoning-without-following",
+        "resp-reasoning-without-following",
+    ),
+    "wrong id prefix": (
+        [USER, {**CALL, "id": "call_1"}, OUTPUT, said("3")],
+        "resp-id-prefix",
+        "resp-id-prefix",
+    ),
+}
+AGENT = Agent[Any](name="adder", model="gpt-5.1")
+NEW = {"role": "user", "content": "and now?"}
+
+
+async def stored(items: list[dict[str, Any]]) -> SQLiteSession:
+    session = SQLiteSession("one")
+    await session.add_items([dict(item) for item in items])
+    return session
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+async def test_a_list_by_the_sdk_alone(name: str) -> None:
+    """The SDK repairs nothing of a list that it is given."""
+    history, rule, _ = HISTORIES[name]
+    async with site("Fine.") as here:
+        with pytest.raises(BadRequestError):
+            await run(AGENT, [*history, NEW], run_config=config(here.bare(), model=None))
+
+    assert here.rules == [rule]
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_list_with_convnorm(name: str, stream: bool) -> None:
+    """The same list is accepted, and what it says is still there."""
+    history, _, _ = HISTORIES[name]
+    async with site("Fine.") as here:
+        provider = NormalizingModelProvider(inner=here.bare(), on_error="raise")
+        runs = config(provider, model=None)
+        done = await run(AGENT, [*history, NEW], stream=stream, run_config=runs)
+
+    assert here.rules == [None]
+    assert done.final_output == "Fine."
+    texts = str(here.inputs[0])
+    assert all(str(item["output"]) in texts for item in history if "output" in item)
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+async def test_a_session_by_the_sdk_alone(name: str) -> None:
+    """Of a session the SDK drops calls without outputs, and repairs nothing else."""
+    history, _, rule = HISTORIES[name]
+    session = await stored(history)
+    async with site("Fine.") as here:
+        with suppress(BadRequestError):
+            await run(
+                AGENT, "and now?", session=session, run_config=config(here.bare(), model=None)
+            )
+    session.close()
+
+    assert here.rules == [rule]
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_session_with_convnorm(name: str, stream: bool) -> None:
+    """With the provider and the session wrapped, every stored history is accepted, twice."""
+    history, _, _ = HISTORIES[name]
+    session = await stored(history)
+    async with site("Fine.", "Good.") as here:
+        provider = NormalizingModelProvider(inner=here.bare(), on_error="raise")
+        options = {
+            "session": NormalizingSession(session, on_error="raise"),
+            "stream": stream,
+            "run_config": config(provider, model=None),
+        }
+        await run(AGENT, "and now?", **options)
+        await run(AGENT, "and then?", **options)
+    held = await session.get_items()
+    session.close()
+
+    assert here.rules == [None, None]
+    assert held[: len(history)] == history
+    assert len(held) == len(history) + 4
+
+
+REUSED = [
+    *(USER, CALL, OUTPUT, said("3")),
+    *({"role": "user", "content": "q2"}, OTHER_CALL, OTHER_OUTPUT, said("7", "msg_2")),
+]
+
+
+async def test_a_reused_call_id_by_the_sdk_alone() -> None:
+    """Of two calls with one id the SDK sends one, or both with one output."""
+    async with site("Fine.") as here:
+        with suppress(BadRequestError):
+            await run(AGENT, [*REUSED, NEW], run_config=config(here.bare(), model=None))
+
+    outputs = [item["output"] for item in here.inputs[0] if "output" in item]
+    assert outputs == ["7"]
+
+
+async def test_a_reused_call_id_with_convnorm() -> None:
+    """A session that is read repaired gives the second call an id of its own: both are sent."""
+    session = await stored(REUSED)
+    async with site("Fine.") as here:
+        provider = NormalizingModelProvider(inner=here.bare(), on_error="raise")
+        await run(
+            AGENT,
+            "and now?",
+            session=NormalizingSession(session, on_error="raise"),
+            run_config=config(provider, model=None),
+        )
+    session.close()
+
+    sent = [item for item in here.inputs[0] if "call_id" in item]
+    assert here.rules == [None]
+    assert [item.get("arguments") or item["output"] for item in sent] == [
+        CALL["arguments"],
+        "3",
+        OTHER_CALL["arguments"],
+        "7",
+    ]
+    assert len({item["call_id"] for item in sent}) == 2

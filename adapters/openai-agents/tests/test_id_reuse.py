@@ -1,0 +1,50 @@
+from typing import Any
+
+import pytest
+from agents import Agent
+from convnorm_openai_agents import Hooks, NormalizingModelProvider
+from openai import BadRequestError
+from play import SDK, add, config, run, site
+
+from convnorm.testing import Reply, call
+
+pytestmark = pytest.mark.anyio
+
+TURNS = 80  # addresses are reused by chance: in so many turns it has always happened
+SCRIPT = (*(Reply(call("add", a=at, b=1)) for at in range(TURNS)), "Done.")
+LINKED: dict[str, Any] = {
+    "auto_previous_response_id": True,
+    "stream": True,
+    "max_turns": TURNS + 1,
+}
+
+
+def adder() -> Agent[Any]:
+    return Agent(name="adder", tools=[add])
+
+
+async def test_the_sdk_alone() -> None:
+    """Until 0.17.7 the SDK takes a new output for one it has sent, when its address is the same."""
+    refused = 0
+    for _ in range(3):
+        async with site(*SCRIPT) as here:
+            try:
+                await run(adder(), "add", run_config=config(here.bare()), **LINKED)
+            except BadRequestError:
+                refused += 1
+            assert {rule for rule in here.rules if rule} <= {"resp-call-output-missing"}
+
+    assert bool(refused) == (SDK < (0, 17, 7))
+
+
+async def test_with_convnorm() -> None:
+    """The ledger has the output that the SDK forgot: no run is refused."""
+    for _ in range(2):
+        async with site(*SCRIPT) as here:
+            provider = NormalizingModelProvider(inner=here.bare(), on_error="raise")
+            runs = config(provider)
+            done = await run(adder(), "add", run_config=runs, hooks=Hooks(provider), **LINKED)
+        assert done.final_output == "Done."
+        assert here.rules == [None] * (TURNS + 1)
+        outputs = [item["output"] for request in here.inputs[1:] for item in request]
+        assert outputs == [str(at + 1) for at in range(TURNS)]
