@@ -2,16 +2,21 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import anyio
 from rich.console import Console
 from rich.markup import escape
 
 from convnorm import Context, Policy, Violation, explain
 from convnorm.cli.show import show_edits, show_violations
+from convnorm.recorder import Recorder
 from convnorm.rules import RULES
+from convnorm.stores import Snapshot, SqliteStore
 
 SEEDS = Path(__file__).parent / "seeds"
 
@@ -24,7 +29,9 @@ def main() -> int:
         seed = json.loads(file.read_text(encoding="utf-8"))
         console.rule(f"[bold]{file.stem.upper()}[/] {escape(seed['title'])}")
         console.print(f"[dim]{escape(seed['from'])}[/]")
-        if "needs" in seed:
+        if "stream" in seed:
+            uncured += not record(console, seed)
+        elif "needs" in seed:
             console.print(f"[yellow]not yet[/]: it needs {escape(seed['needs'])}\n")
         else:
             uncured += not cure(console, seed)
@@ -53,6 +60,53 @@ def cure(console: Console, seed: dict[str, Any]) -> bool:
     show_violations(console, report.remaining)
     console.print()
     return bool(report.edits) and not report.remaining
+
+
+def record(console: Console, seed: dict[str, Any]) -> bool:
+    """Leave a stream early, with a list that is written at its end and with the recorder."""
+    left_after, question = seed["left_after"], seed["input"]
+    console.print(f"\nThe consumer leaves after {left_after} of {len(seed['stream'])} updates.")
+    console.print("\n[bold]a history that is written when the stream is over[/]")
+    console.print(f"  nothing; whoever moved a bookmark to {left_after} has lost the turn")
+    console.print("\n[bold]the recorder's history, loaded anew[/]")
+    with TemporaryDirectory() as folder, closing(SqliteStore(Path(folder) / "demo.db")) as store:
+        found = anyio.run(leave, store, seed)
+        delivered = anyio.run(store.deliver_since, "demo", 0)
+    for at, item in enumerate(found.items):
+        mark = "[yellow]incomplete[/] " if at in found.incomplete else ""
+        console.print(f"  {at} {mark}{escape(line('', item, console.width - 12))}")
+    for note in found.notes:
+        raw = "" if note.raw is None else f": {json.dumps(note.raw)}"
+        console.print(f"  [dim]note at {note.at}: {note.kind}: {escape(note.why + raw)}[/]")
+    console.print(f"  bookmark {found.bookmark}, checkpoint {json.dumps(found.checkpoint)}")
+    console.print("\n[bold]the next request[/]")
+    report = explain([*found.items, seed["next"]], seed["target"])
+    for element in report.messages:
+        console.print(f"  {escape(line('', element, console.width))}")
+    console.print("\n[bold]checked again[/]")
+    show_violations(console, report.remaining)
+    console.print()
+    together = found.bookmark == len(found.items) == found.checkpoint["items"]
+    kept = found.items[0] == question and found.items == delivered.items and found.turn is None
+    return together and kept and not report.remaining
+
+
+async def leave(store: SqliteStore, seed: dict[str, Any]) -> Snapshot:
+    """One turn whose consumer breaks out of the loop."""
+
+    async def model() -> AsyncIterator[Any]:
+        for update in seed["stream"]:
+            yield update
+
+    snapshot = await store.load("demo")
+    async with Recorder(store)(model(), snapshot, input=[seed["input"]]) as updates:
+        seen = 0
+        async for _ in updates:
+            seen += 1
+            if seen == seed["left_after"]:
+                updates.keep(checkpoint={"items": 2})
+                break
+    return await store.load("demo")
 
 
 def by_rule(violations: Sequence[Violation]) -> dict[str, list[str]]:

@@ -79,7 +79,7 @@ TOOLS = Lane("tools", ("uv", "hatchling", "editables"))  # what installs and bui
 LANES = {
     lane.name: lane
     for lane in (
-        Lane("core", (".[cli,testing]", "pytest-xdist", "mypy", "ruff", "mkdocs-material")),
+        Lane("core", (".[cli,testing]", "pytest-xdist", "trio", "mypy", "ruff", "mkdocs-material")),
         Lane("openai-2", (".[testing]", "openai>=2.54,<3"), {"openai": "2"}),
         Lane("openai-3", (".[testing]", "openai>=3.51,<4"), {"openai": "3"}),
         Lane("anthropic", (".[testing]", "anthropic>=2.9,<3"), {"anthropic": "2"}),

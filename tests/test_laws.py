@@ -28,10 +28,6 @@ from convnorm.testing.strategies import (
 
 TARGETS = (
     ("openai.chat", None, None),
-    ("openai.chat", None, "o1-mini"),
-    ("openai.chat", "dashscope", None),
-    ("openai.chat", "mistral", None),
-    ("openai.chat", "vllm", "mistralai/Mistral-7B-Instruct-v0.3"),
     ("openai.responses", None, None),
     ("openai.responses", "azure-foundry", None),
     ("openai.responses", "vllm", None),

@@ -11,6 +11,7 @@ def test_public_names_are_pinned() -> None:
     expected = [
         "Change",
         "ChangeError",
+        "ConflictError",
         "Context",
         "ConvnormError",
         "DialectError",
@@ -24,6 +25,7 @@ def test_public_names_are_pinned() -> None:
         "PolicyError",
         "Provenance",
         "Report",
+        "StoreError",
         "UnrepairableError",
         "Violation",
         "check",

@@ -5,12 +5,14 @@ from convnorm.context import Context, Provenance
 from convnorm.delivery import Exchange, Ledger, Link
 from convnorm.errors import (
     ChangeError,
+    ConflictError,
     ConvnormError,
     DialectError,
     LedgerError,
     NeedsRequestError,
     NotReadyError,
     PolicyError,
+    StoreError,
     UnrepairableError,
 )
 from convnorm.pipeline import Change
@@ -20,6 +22,7 @@ from convnorm.rules import Violation
 __all__ = [
     "Change",
     "ChangeError",
+    "ConflictError",
     "Context",
     "ConvnormError",
     "DialectError",
@@ -33,6 +36,7 @@ __all__ = [
     "PolicyError",
     "Provenance",
     "Report",
+    "StoreError",
     "UnrepairableError",
     "Violation",
     "check",

@@ -16,14 +16,13 @@ FRONT = -1
 
 
 class Loss(StrEnum):
-    """Everything a repair may cost. A default policy never costs more than the first six."""
+    """Everything a repair may cost. A default policy never costs more than the first five."""
 
     REASONING = "reasoning that its provider would not take back"
     EMPTY = "a message that said nothing"
     ID = "an id"
     COPY = "an older or unfinished copy of the same item"
     MEDIA = "media over a limit"
-    RANK = "the rank of an instruction"
     # Only by an option the user set:
     RESULT = "a tool result"
     CALL = "a tool call"

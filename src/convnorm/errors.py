@@ -7,7 +7,9 @@ ConvnormError
 ├── UnrepairableError   the history breaks a rule that no pass may repair silently
 ├── NotReadyError       the last call is still being answered: there is nothing to send yet
 ├── NeedsRequestError   the repair touches the request, not only its list of messages
-└── LedgerError         a ledger cannot be read, or contradicts another one
+├── LedgerError         a ledger cannot be read, or contradicts another one
+└── StoreError          a store cannot be read or written
+    └── ConflictError   somebody else has written to the session since it was loaded
 """
 
 
@@ -45,3 +47,22 @@ class NeedsRequestError(ConvnormError):
 
 class LedgerError(ConvnormError):
     """A ledger that cannot be read, or that contradicts what is to be put into it."""
+
+
+class StoreError(ConvnormError):
+    """A store cannot be read or written as it is."""
+
+
+class ConflictError(StoreError):
+    """Somebody else has written to the session since it was loaded; nothing was stored.
+
+    Load the session anew, look whether your items still fit behind what came in between, and commit
+    them with the new version.
+    """
+
+    def __init__(self, session: str, expected: int, found: int) -> None:
+        self.session, self.expected, self.found = session, expected, found
+        super().__init__(
+            f"session {session!r} is in version {found} and was expected in version {expected}: "
+            "nothing was stored; load it anew and commit again"
+        )

@@ -16,6 +16,5 @@ class Fact(StrEnum):
     ARGUMENTS = "arguments of a call are no text, or no whole one"
     IDS = "an id or a name has a form that the target may refuse"
     LINK = "the request continues something, or a ledger says what the server holds"
-    ROLES = "a role is foreign or refused, or the turns stand in an order that may be refused"
     SOURCES = "the messages are labelled with the source they came from"
     SHAPE = "something has a shape that no pass repairs"

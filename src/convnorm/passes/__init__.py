@@ -25,7 +25,6 @@ from convnorm.passes.drop_empty import DropEmpty
 from convnorm.passes.legalise_ids import LegaliseIds
 from convnorm.passes.repair_arguments import RepairArguments
 from convnorm.passes.repair_reasoning import RepairReasoning
-from convnorm.passes.repair_roles import RepairRoles
 from convnorm.passes.repair_tool_pairs import RepairToolPairs
 from convnorm.passes.settle_link import SettleLink
 from convnorm.passes.strip_ids import StripIds
@@ -49,8 +48,6 @@ ORDER = (
     LegaliseIds,
     # Only now is it known which turns have nothing left to say.
     DropEmpty,
-    # Who speaks after whom depends on which turns are left.
-    RepairRoles,
 )
 BUILTIN = {pass_.model_fields["name"].default: pass_ for pass_ in ORDER}
 """The passes by policy key, in order."""

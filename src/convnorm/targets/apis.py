@@ -25,8 +25,6 @@ APIS = {
             Fault.NULL_OUTPUT: "chat-content-null",
             Fault.NAME_MISSING: "chat-function-name-invalid",
             Fault.NAME_EMPTY: "chat-function-name-invalid",
-            Fault.FOREIGN_ROLE: "chat-role-invalid",
-            Fault.MISPLACED_CALLS: "chat-tool-calls-role",
         },
     ),
     "openai.responses": Target(
@@ -69,7 +67,6 @@ APIS = {
             Fault.HOSTED_ID_MISSING: "resp-hosted-item-id-missing",
             Fault.ARGUMENTS_RAW: "resp-arguments-not-string",
             Fault.ARGUMENTS_MISSING: "resp-required-field-missing",
-            Fault.FOREIGN_ROLE: "resp-role-invalid",
         },
     ),
     # Its dialect and its passes are not built: its rules are, for check().

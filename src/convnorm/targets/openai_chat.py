@@ -27,10 +27,6 @@ class ChatProfile(Profile):
         Fault.REASONING_OF_TURNS: ("turns_think", "deepseek-reasoning-content-missing"),
         Fault.UNSIGNED_CALLS: ("signed_calls", "openrouter-gemini-thought-signature"),
         Fault.REASONING_TWICE: ("unique_reasoning_ids", "openrouter-duplicate-reasoning-id"),
-        Fault.SYSTEM_REFUSED: ("no_system", "chat-system-role-unsupported"),
-        Fault.DEVELOPER_REFUSED: ("developer_role", "chat-developer-role-unsupported"),
-        Fault.OUT_OF_TURN: ("alternating", "template-roles-alternate"),
-        Fault.OUT_OF_ORDER: ("strict_order", "mistral-message-order"),
     }
 
     names: Verdict = "disputed"
@@ -74,11 +70,6 @@ class ChatProfile(Profile):
     """A message that calls tools carries its reasoning_details."""
     unique_reasoning_ids: bool = False
     """An entry of reasoning_details with an id stands in one message only."""
-
-    @property
-    def no_system(self) -> bool:
-        """Whether system messages are known to be refused."""
-        return self.system_role == "refused"
 
     @property
     def calls_think(self) -> bool:

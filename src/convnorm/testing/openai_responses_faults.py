@@ -434,12 +434,6 @@ def thought_id_lost(pen: Pen, draft: Draft) -> None:
     _odd_thought(pen, draft, sealed, [easy_answer(pen)])
 
 
-def role_foreign(pen: Pen, draft: Draft) -> None:
-    """Somebody speaks under the name that another library gives him."""
-    role = pen.pick(("human", "ai", "model", "bot", "User", "CHATBOT"))
-    place(pen, draft, [{"role": role, "content": pen.says()}], gaps)
-
-
 _ALL: tuple[Mutator, ...] = (
     missing_result,
     missing_results,
@@ -479,7 +473,6 @@ _ALL: tuple[Mutator, ...] = (
     thought_empty,
     thought_unsealed,
     thought_id_lost,
-    role_foreign,
     vendor_keys,
     half_stripped_reasoning,
     half_stripped_call,

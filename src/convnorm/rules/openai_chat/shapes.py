@@ -10,8 +10,7 @@ from convnorm.rules.openai_chat.common import (
     speaks_otherwise,
     user,
 )
-from convnorm.rules.openai_chat.roles import says_who
-from convnorm.rules.rule import AS_THE_RULE, Finding, Rule
+from convnorm.rules.rule import Finding, Rule
 from convnorm.rules.scan import Scan, shown
 from convnorm.wire import LIST, fields
 
@@ -84,10 +83,7 @@ def _misplaced_calls(scan: Scan) -> Iterator[Finding]:
         role, calls = message.get("role"), message.get("tool_calls")
         empty = isinstance(calls, LIST) and not calls
         if role != "assistant" and not empty:
-            # A tool does not call tools, and of an unknown role only the user knows who it is.
-            repair = AS_THE_RULE if says_who(role) and isinstance(calls, LIST) else None
-            why = f"a message of role {shown(role)} calls tools"
-            yield Finding(at, ".tool_calls", why, repair=repair)
+            yield Finding(at, ".tool_calls", f"a message of role {shown(role)} calls tools")
 
 
 def _malformed(scan: Scan) -> Iterator[Finding]:
@@ -250,8 +246,8 @@ SHAPES = (
         error="400 (documented; no wording seen)",
         certainty="documented",
         sources=(TYPES,),
-        repair="repair_roles",
-        loss="nothing: the calls move to an assistant message directly behind",
+        repair=None,
+        loss="",
         remedy="move the calls to an assistant message, or leave them out",
         example={
             "messages": [

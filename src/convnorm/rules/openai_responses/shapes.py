@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from convnorm.rules.openai_responses.words import API, is_disputed
 from convnorm.rules.read_responses import ResponsesScan, item_type
-from convnorm.rules.rule import AS_THE_RULE, Finding, Rule
+from convnorm.rules.rule import Finding, Rule
 from convnorm.rules.scan import shown
 from convnorm.targets.responses_items import TEXT_LENGTH, TYPES
 from convnorm.wire import fields
@@ -35,15 +35,7 @@ def _odd_types(scan: ResponsesScan) -> Iterator[Finding]:
 def _odd_roles(scan: ResponsesScan) -> Iterator[Finding]:
     for at in scan.odd_roles:
         role = (scan.views[at] or {}).get("role")
-        known = isinstance(role, str) and role.casefold() in SPEAKERS
-        repair = AS_THE_RULE if known else None  # only the user knows who spoke
-        yield Finding(at, ".role", f"the role of a message is {shown(role)}", repair=repair)
-
-
-SPEAKERS = frozenset(
-    {"system", "developer", "user", "assistant", "human", "ai", "model", "bot", "chatbot", "gpt"}
-)
-"""Roles that say who spoke, in small letters: the API's own, and those of other libraries."""
+        yield Finding(at, ".role", f"the role of a message is {shown(role)}")
 
 
 def _odd_parts(scan: ResponsesScan) -> Iterator[Finding]:
@@ -195,8 +187,8 @@ SHAPES = (
         ),
         certainty="documented",
         sources=(TYPES,),
-        repair="repair_roles",
-        loss="nothing; a role that no API is known for is not repaired",
+        repair=None,
+        loss="",
         remedy="use a role that the API has; send a tool message as a function_call_output",
         example={"input": [{"role": "tool", "content": "10 EUR"}]},
         find=_odd_roles,
@@ -215,7 +207,7 @@ SHAPES = (
             "tinyhumansai/openhuman#3624",
             "BerriAI/litellm#17507",
         ),
-        repair="fit_media",
+        repair="repair_roles",
         loss="nothing; an image of an assistant message becomes a user message or a mark",
         remedy="name the parts by the role of their message",
         example={

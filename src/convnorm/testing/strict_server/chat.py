@@ -96,7 +96,7 @@ def chunks(whole: Mapping[str, Any], reply: Reply, body: Mapping[str, Any]) -> l
 
 
 def _deltas(message: Mapping[str, Any], reply: Reply) -> Iterator[Mapping[str, Any] | float]:
-    called = 0
+    called, between = 0, ""
     for part in reply.parts:
         if isinstance(part, Delay):
             yield float(part.seconds)
@@ -104,7 +104,9 @@ def _deltas(message: Mapping[str, Any], reply: Reply) -> Iterator[Mapping[str, A
             yield from ({"content": piece} for piece in words(part.text))
         elif isinstance(part, Reasoning):
             if "reasoning_content" in message:
-                yield from ({"reasoning_content": piece} for piece in words(part.summary))
+                thought = words(between + part.summary)
+                yield from ({"reasoning_content": piece} for piece in thought)
+                between = "\n"
         else:
             whole = message["tool_calls"][called]
             opening = whole | {"function": whole["function"] | {"arguments": ""}}

@@ -1,0 +1,158 @@
+"""Anthropic Messages: events, or a message, become the assistant's message."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from convnorm.mergers.merger import Answer, Keys, Note, get, plain, whole_object
+from convnorm.wire import LIST, fields
+
+EVENTS = frozenset(
+    {
+        "message_start",
+        "message_delta",
+        "message_stop",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "ping",
+        "error",
+    }
+)
+PIECES = {
+    "text_delta": ("text", "text"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("signature", "signature"),
+    "compaction_delta": ("content", "content"),
+}
+"""By kind of delta: its key with a piece of text, and the block's key that it goes on with."""
+OF_THE_CLIENT = frozenset({"parsed_output"})
+"""What the client's helpers add and the API does not take."""
+THINKING = ("thinking", "redacted_thinking")
+PROOFS = ("signature", "data")
+RUNS_ON_THE_SERVER = ("server_tool_use", "mcp_tool_use")
+
+
+class AnthropicMessages:
+    """The message, block by block."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, Keys] = {}
+        self._inputs: dict[int, str] = {}
+        """By block: the text of its input, as far as it came."""
+        self._done: set[int] = set()
+        self._finished = False
+        self._usage: Keys = {}
+        self._id: str | None = None
+        self._notes: list[Note] = []
+
+    @staticmethod
+    def takes(update: Any) -> bool:
+        """An event, or a whole message, which unlike an item tells its usage."""
+        kind = get(update, "type")
+        return kind in EVENTS or (kind == "message" and get(update, "usage") is not None)
+
+    def add(self, update: Any) -> None:
+        """One event; those that only the client's helper makes say nothing new."""
+        match get(update, "type"):
+            case "message_start":
+                self._start(get(update, "message"))
+            case "message":
+                self._start(update)
+                self._done.update(self._blocks)
+            case "content_block_start":
+                block = plain(get(update, "content_block"), OF_THE_CLIENT)
+                self._blocks[get(update, "index")] = block
+            case "content_block_delta":
+                self._delta(get(update, "index"), get(update, "delta"))
+            case "content_block_stop":
+                self._done.add(get(update, "index"))
+            case "message_delta":
+                self._usage |= plain(get(update, "usage"))
+                self._finished = get(get(update, "delta"), "stop_reason") is not None
+            case "error":
+                self._notes.append(Note(kind="update", why="an error", raw=fields(update)))
+
+    def answer(self, *, over: bool) -> Answer:  # noqa: ARG002  # events say themselves when it is over
+        """The message as people append it: its role and its blocks."""
+        blocks = [self._written(at) for at in sorted(self._blocks)]
+        notes, cut = list(self._notes), False
+        if not self._finished:
+            blocks, halves = self._kept(blocks)
+            notes += halves
+            cut = bool(blocks)
+        items = ({"role": "assistant", "content": blocks},) if blocks else ()
+        return Answer(
+            items=items,
+            complete=self._finished,
+            incomplete=frozenset({0} if cut else ()),
+            notes=tuple(notes),
+            usage=self._usage or None,
+            response_id=self._id,
+        )
+
+    def _start(self, message: Any) -> None:
+        self._id = get(message, "id")
+        self._usage = plain(get(message, "usage"))
+        content = get(message, "content")
+        for at, block in enumerate(content if isinstance(content, LIST) else ()):
+            self._blocks[at] = plain(block, OF_THE_CLIENT)
+        self._finished = get(message, "stop_reason") is not None
+
+    def _delta(self, at: int, delta: Any) -> None:
+        kind, block = get(delta, "type"), self._blocks[at]
+        if kind in PIECES:
+            ours, theirs = PIECES[kind]
+            block[theirs] = block.get(theirs, "") + (get(delta, ours) or "")
+        elif kind == "input_json_delta":
+            self._inputs[at] = self._inputs.get(at, "") + get(delta, "partial_json")
+        elif kind == "citations_delta":
+            block["citations"] = [*block.get("citations", ()), plain(get(delta, "citation"))]
+        else:
+            why = f"a delta of an unknown kind for block {at}"
+            self._notes.append(Note(kind="update", why=why, raw=fields(delta)))
+
+    def _written(self, at: int) -> Keys:
+        text = self._inputs.get(at)
+        if not text:
+            return self._blocks[at]
+        try:
+            return {**self._blocks[at], "input": json.loads(text)}
+        except (ValueError, RecursionError):
+            return {**self._blocks[at], "input": {"INVALID_JSON": text}}  # as the API's own guide
+
+    def _kept(self, blocks: list[Keys]) -> tuple[list[Keys], list[Note]]:
+        """Of a message that was cut: what may be sent again, and notes of the rest."""
+        notes: list[Note] = []
+        answered = {block.get("tool_use_id") for block in blocks}
+        kept: list[Keys] = []
+        for at, block in zip(sorted(self._blocks), blocks, strict=True):
+            done = at in self._done or whole_object(self._inputs.get(at))
+            if why := _why_not(block, done=done, answered=answered):
+                notes.append(_note(block, why))
+            else:
+                kept.append(block)
+        while kept and kept[-1].get("type") in THINKING:
+            notes.append(_note(kept.pop(), "nothing came of it"))
+        return kept, notes
+
+
+def _why_not(block: Mapping[str, Any], *, done: bool, answered: set[Any]) -> str | None:
+    """Why a block of a message that was cut is not sent again; None if it is."""
+    kind = block.get("type")
+    if kind == "text":
+        return None if str(block.get("text", "")).strip() else "nothing was said yet"
+    if kind in THINKING:
+        return None if any(block.get(key) for key in PROOFS) else "its proof did not arrive"
+    if not done:
+        return f"only a part of the {kind} arrived"
+    if kind in RUNS_ON_THE_SERVER and block.get("id") not in answered:
+        return "its result did not arrive"
+    return None
+
+
+def _note(block: Keys, why: str) -> Note:
+    kind = str(block.get("type"))
+    if kind in THINKING:
+        return Note(kind="reasoning", why=why, raw=block)
+    return Note(kind="call" if kind.endswith("tool_use") else "item", why=why, raw=block)

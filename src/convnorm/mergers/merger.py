@@ -1,0 +1,81 @@
+"""What every merger gives: an answer, whole or as far as it got."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol
+
+from convnorm.options import Options
+from convnorm.wire import fields
+
+Keys = dict[str, Any]
+
+
+class Note(Options):
+    """Something that is not in the history, and why."""
+
+    kind: Literal["turn", "call", "reasoning", "item", "choice", "update"]
+    """What it was: a whole turn, a call, reasoning, another item, another choice, an update."""
+    why: str
+    at: int = 0
+    """Where it would stand: in an answer among its items, in a snapshot among all of them."""
+    raw: Any = None
+    """What arrived of it."""
+
+
+class Answer(Options):
+    """What a model answered: the same for a stream, once it is over, and for a whole response."""
+
+    items: tuple[Any, ...] = ()
+    """Wire elements, as the next request sends them."""
+    complete: bool = True
+    """The answer said by itself that it was at its end."""
+    incomplete: frozenset[int] = frozenset()
+    """Which of the items were cut short."""
+    notes: tuple[Note, ...] = ()
+    """What arrived and is not kept as an item."""
+    usage: Any = None
+    """Tokens, as the provider counts them."""
+    response_id: str | None = None
+
+
+class Merger(Protocol):
+    """Puts the updates of one wire format together; each file beside this one has one.
+
+    A merger of your own goes before the others: `Recorder(store, mergers=(Mine, *MERGERS))`.
+    """
+
+    @staticmethod
+    def takes(update: Any) -> bool:
+        """Whether an answer that begins like this is in the merger's format."""
+
+    def add(self, update: Any) -> None:
+        """Take one update in, whatever it looks like: a whole response is a single update."""
+
+    def answer(self, *, over: bool) -> Answer:
+        """What came so far. `over`: the stream ended by itself."""
+
+
+def get(thing: object, key: str) -> Any:
+    """A field of an update, be it a mapping or the SDK's own object."""
+    if isinstance(thing, Mapping):
+        return thing.get(key)
+    return getattr(thing, key, None)
+
+
+def plain(thing: object, without: frozenset[str] = frozenset()) -> Keys:
+    """An object as it would be sent, in a dict of its own; what is no object has no keys.
+
+    Keys without a value go: a stream does not have them. So do those that only a client adds.
+    """
+    found = fields(thing) or {}
+    return {key: found[key] for key in found if found[key] is not None and key not in without}
+
+
+def whole_object(arguments: object) -> bool:
+    """Whether arguments are whole: no beginning of a JSON object is one itself."""
+    if not isinstance(arguments, str):
+        return False
+    try:
+        return isinstance(json.loads(arguments), dict)
+    except (ValueError, RecursionError):
+        return False

@@ -1,0 +1,186 @@
+"""Responses: events, or a response, become its output items."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from convnorm.mergers.merger import Answer, Keys, Note, get, plain, whole_object
+from convnorm.wire import LIST, fields
+
+PIECES = {
+    "response.output_text.delta": ("content", "content_index", "text"),
+    "response.refusal.delta": ("content", "content_index", "refusal"),
+    "response.reasoning_summary_text.delta": ("summary", "summary_index", "text"),
+    "response.reasoning_text.delta": ("content", "content_index", "text"),
+    "response.function_call_arguments.delta": (None, None, "arguments"),
+    "response.mcp_call_arguments.delta": (None, None, "arguments"),
+    "response.custom_tool_call_input.delta": (None, None, "input"),
+    "response.code_interpreter_call_code.delta": (None, None, "code"),
+}
+"""By event: the list of parts that it goes on with, the event's index there, the text's key."""
+PARTS = {
+    "response.content_part.added": ("content", "content_index"),
+    "response.content_part.done": ("content", "content_index"),
+    "response.reasoning_summary_part.added": ("summary", "summary_index"),
+    "response.reasoning_summary_part.done": ("summary", "summary_index"),
+}
+WHOLE_ARGUMENTS = frozenset(
+    {"response.function_call_arguments.done", "response.custom_tool_call_input.done"}
+)
+ENDS = {"response.completed": True, "response.incomplete": True, "response.failed": False}
+"""By last event: whether the answer is one that the model itself brought to its end."""
+FAILED = ("failed", "cancelled", "in_progress", "queued")
+"""A response with this status is not at its end, streamed or not."""
+OF_THE_CLIENT = frozenset({"parsed", "parsed_arguments"})
+"""What the client's helpers add and the API does not take."""
+CALLS = ("function_call", "custom_tool_call")
+NAMED_BY_THE_SERVER = ("message", *CALLS)
+"""Items that say all there is to say without their id."""
+
+
+class OpenaiResponses:
+    """The output items, each by its index."""
+
+    def __init__(self) -> None:
+        self._items: dict[int, Keys] = {}
+        self._done: set[int] = set()
+        self._finished = False
+        self._usage: Any = None
+        self._id: str | None = None
+        self._notes: list[Note] = []
+
+    @staticmethod
+    def takes(update: Any) -> bool:
+        """An event of a response, or a whole one."""
+        kind = get(update, "type")
+        if isinstance(kind, str):
+            return kind.startswith("response.")
+        return get(update, "object") == "response" and isinstance(get(update, "output"), LIST)
+
+    def add(self, update: Any) -> None:
+        """One event; those that only tell of progress say nothing that is kept."""
+        kind, at = get(update, "type"), get(update, "output_index")
+        if kind is None:
+            self._take_response(update, ended=get(update, "status") not in FAILED)
+        elif kind in ENDS:
+            self._take_response(get(update, "response"), ended=ENDS[kind])
+        elif kind in ("response.created", "response.in_progress"):
+            self._id = get(get(update, "response"), "id")
+        elif kind == "response.output_item.added":
+            self._items[at] = _written(get(update, "item"))
+        elif kind == "response.output_item.done":
+            self._items[at] = _written(get(update, "item"))
+            self._done.add(at)
+        elif kind in WHOLE_ARGUMENTS:
+            self._done.add(at)
+        elif kind in PARTS:
+            parts, index = PARTS[kind]
+            self._part(at, parts, get(update, index)).update(plain(get(update, "part")))
+        elif kind in PIECES:
+            where, place, key = PIECES[kind]
+            into = self._items[at]
+            if where is not None and place is not None:
+                into = self._part(at, where, get(update, place))
+            into[key] = into.get(key, "") + get(update, "delta")
+        elif kind == "error":
+            self._notes.append(Note(kind="update", why="an error", raw=fields(update)))
+
+    def answer(self, *, over: bool) -> Answer:  # noqa: ARG002  # events say themselves when it is over
+        """The output items as people append them."""
+        items = [self._items[at] for at in sorted(self._items)]
+        notes, cut = self._notes, frozenset[int]()
+        if not self._finished:
+            items, halves, cut = self._kept(items)
+            notes = notes + halves
+        return Answer(
+            items=tuple(items),
+            complete=self._finished,
+            incomplete=cut,
+            notes=tuple(notes),
+            usage=self._usage,
+            response_id=self._id,
+        )
+
+    def _part(self, at: int, key: str, index: int) -> Keys:
+        parts: list[Keys] = self._items[at].setdefault(key, [])
+        while len(parts) <= index:
+            parts.append({})
+        return parts[index]
+
+    def _take_response(self, response: Any, *, ended: bool) -> None:
+        """A whole response has the last word, unless it leaves out what was streamed."""
+        self._id = get(response, "id")
+        self._usage = fields(get(response, "usage"))
+        self._finished = ended
+        output = get(response, "output")
+        if isinstance(output, LIST) and output:
+            self._items = {at: _written(item) for at, item in enumerate(output)}
+            if ended:
+                self._done = set(self._items)
+        if (error := get(response, "error")) is not None:
+            raw = fields(error) or error
+            self._notes.append(Note(kind="update", why="the response failed", raw=raw))
+
+    def _kept(self, items: list[Keys]) -> tuple[list[Keys], list[Note], frozenset[int]]:
+        """Of a response that was cut: what may be sent again, and notes of the rest.
+
+        The server keeps no response that it did not finish. So its ids name nothing, and reasoning
+        is only taken back if it is sealed, with what it led to.
+        """
+        kept: list[Keys] = []
+        notes: list[Note] = []
+        cut: set[int] = set()
+        led = False  # from the end: whether what follows is kept
+        for at, item in reversed(list(zip(sorted(self._items), items, strict=True))):
+            done = at in self._done
+            why = _why_not(item, done=done, led=led)
+            led = why is None
+            if why is not None:
+                notes.append(_note(item, why))
+                continue
+            kept.append(_unnamed(item, done=done))
+            if not done and item.get("type") == "message":
+                cut.add(len(kept))
+        cut = {len(kept) - number for number in cut}
+        return kept[::-1], notes[::-1], frozenset(cut)
+
+
+def _written(item: Any) -> Keys:
+    keys = plain(item, OF_THE_CLIENT)
+    if isinstance(parts := keys.get("content"), LIST):
+        keys["content"] = [plain(part, OF_THE_CLIENT) for part in parts]
+    return keys
+
+
+def _why_not(item: Mapping[str, Any], *, done: bool, led: bool) -> str | None:
+    """Why an item of a response that was cut is not sent again; None if it is."""
+    kind = item.get("type")
+    if kind == "message":
+        parts = item.get("content") or ()
+        said = any(part.get("text") or part.get("refusal") for part in parts)
+        return None if said else "nothing was said yet"
+    if kind == "reasoning":
+        if not done or not item.get("encrypted_content"):
+            return "its proof did not arrive"
+        return None if led else "nothing came of it"
+    if done or (kind == "function_call" and whole_object(item.get("arguments"))):
+        return None
+    return f"only a part of the {kind} arrived"
+
+
+def _unnamed(item: Keys, *, done: bool) -> Keys:
+    if item.get("type") not in NAMED_BY_THE_SERVER:
+        return item
+    keys = {key: value for key, value in item.items() if key != "id"}
+    if item["type"] in CALLS:
+        return keys | {"status": "completed"}  # its arguments are whole
+    if done:
+        return keys
+    said = [part for part in item["content"] if part.get("text") or part.get("refusal")]
+    return keys | {"status": "incomplete", "content": said}
+
+
+def _note(item: Keys, why: str) -> Note:
+    kind = item.get("type")
+    if kind == "reasoning":
+        return Note(kind="reasoning", why=why, raw=item)
+    return Note(kind="call" if kind in CALLS else "item", why=why, raw=item)

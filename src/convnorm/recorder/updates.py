@@ -1,0 +1,126 @@
+"""The updates of one turn, on asyncio and trio."""
+
+import inspect
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import anyio
+
+from convnorm.errors import ConflictError
+from convnorm.recorder.turn import Turn, TurnView
+from convnorm.stores import Commit, HistoryStore
+
+
+class Updates(TurnView):
+    """The source's updates, each handed on as soon as it is merged."""
+
+    def __init__(self, source: Any, store: HistoryStore, turn: Turn) -> None:
+        super().__init__(turn)
+        self._source, self._store = source, store
+        self._updates: AsyncIterator[Any] | None = None
+        self._stack = AsyncExitStack()
+        self._bare = True
+
+    def __aiter__(self) -> "Updates":
+        return self
+
+    async def __anext__(self) -> Any:
+        if not self._turn.begun:
+            await self.begin(bare=True)
+        while not self._turn.over:
+            update = await self._next()
+            if self._turn.over:
+                break
+            self._turn.take(update)
+            if self._turn.emit != "final":
+                return update
+        if self._bare:
+            await self.end(None)
+        if self._turn.emit == "updates" or self._turn.final:
+            raise StopAsyncIteration
+        self._turn.final = True
+        return self._turn.answer()
+
+    async def begin(self, *, bare: bool) -> None:
+        """Store the input, then make the call."""
+        self._bare = bare
+        try:
+            await self._commit(self._turn.begin())
+            self._updates = await _opened(self._source, self._stack)
+        except BaseException as error:
+            if self._turn.begun:
+                self._turn.failed = error
+                await self.end(error)
+            elif inspect.iscoroutine(self._source):
+                self._source.close()  # the call is not made
+            raise
+
+    async def end(self, error: BaseException | None) -> None:
+        """Store the answer, whatever happened, and let go of the source."""
+        try:
+            if self._turn.report is None:
+                cancelled = isinstance(error, anyio.get_cancelled_exc_class())
+                change = self._turn.finish(error, cancelled=cancelled)
+                try:
+                    await self._commit(change)
+                except Exception as failure:  # noqa: BLE001  # whatever a store of somebody else raises
+                    self._turn.unsaved(change, failure, error)
+        finally:
+            await self._stack.__aexit__(type(error) if error else None, error, None)
+
+    async def _next(self) -> Any:
+        assert self._updates is not None
+        try:
+            return await anext(self._updates)
+        except StopAsyncIteration:
+            self._turn.over = True
+        except BaseException as error:
+            self._turn.failed = error
+            if self._bare:
+                await self.end(error)
+            raise
+
+    async def _commit(self, change: Commit) -> None:
+        """Commit, and know afterwards whether it is there, however often somebody cancels.
+
+        A shield holds off anyio's cancellation and trio's. On asyncio a task's own `cancel` gets
+        through it while the store may be at work: then only a look can tell what was stored.
+        """
+        session, before = self._turn.snapshot.session, self._turn.snapshot.version
+        after = self._turn.snapshot.after(change)
+        cancelled: BaseException | None = None
+        looked = False
+        with anyio.CancelScope(shield=True):
+            while True:
+                try:
+                    if cancelled is None or await self._store.load(session) != after:
+                        await self._store.commit(session, change, expected_version=before)
+                    break
+                except anyio.get_cancelled_exc_class() as error:
+                    cancelled = error
+                except ConflictError:
+                    # What was cancelled may have come through since we looked.
+                    if cancelled is None or looked:
+                        raise
+                    looked = True
+        self._turn.saved(change)
+        if cancelled is not None:
+            raise cancelled
+
+
+async def _opened(source: Any, stack: AsyncExitStack) -> AsyncIterator[Any]:
+    """The updates behind whatever makes them; a whole response is the only update."""
+    made = source() if callable(source) else source
+    if inspect.isawaitable(made):
+        made = await made
+    if hasattr(made, "__aenter__"):
+        made = await stack.enter_async_context(made)
+    updates = aiter(made) if hasattr(made, "__aiter__") else _alone(made)
+    if inspect.isasyncgen(updates):
+        stack.push_async_callback(updates.aclose)
+    return updates
+
+
+async def _alone(response: Any) -> AsyncIterator[Any]:
+    yield response

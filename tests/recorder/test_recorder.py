@@ -1,0 +1,495 @@
+"""What a recording takes, hands on and stores."""
+
+import gc
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import anyio
+import pytest
+
+from convnorm import ConflictError, DialectError, PolicyError, StoreError
+from convnorm.delivery import Ledger
+from convnorm.mergers import MERGERS, Answer
+from convnorm.recorder import Recorder, Recording, Updates
+from convnorm.stores import Commit, HistoryStore, MemoryStore, SqliteStore
+from convnorm.testing.strict_server import Reply, call, reasoning
+from streams import STREAMS
+
+pytestmark = pytest.mark.anyio
+
+ASKED = {"role": "user", "content": "weather?"}
+SAID = {"role": "assistant", "content": "It rains."}
+WHOLE, EVENTS = STREAMS["openai.chat"](Reply("It rains."))
+ANSWER = Answer(items=(SAID,), usage=WHOLE["usage"], response_id="chatcmpl-1")
+
+
+async def stream(*updates: Any) -> AsyncIterator[Any]:
+    for update in updates:
+        await anyio.lowlevel.checkpoint()
+        yield update
+
+
+class ConsumerError(Exception):
+    """The code that reads the stream fails."""
+
+
+async def read(recording: Recording) -> Updates:
+    """Read a stream to its end, in a block."""
+    async with recording as updates:
+        async for _ in updates:
+            pass
+    return updates
+
+
+class Manager:
+    """What the clients give for a stream: a context manager around it."""
+
+    def __init__(self, *updates: Any) -> None:
+        self.updates, self.seen = updates, list[str]()
+
+    async def __aenter__(self) -> AsyncIterator[Any]:
+        self.seen.append("entered")
+        self.stream: Any = stream(*self.updates)
+        return self.stream
+
+    async def __aexit__(self, *error: object) -> None:
+        self.seen.append("left")
+        await self.stream.aclose()
+
+
+async def asked(made: Any) -> Any:
+    """A call, as an asynchronous client makes it."""
+    await anyio.lowlevel.checkpoint()
+    return made
+
+
+SOURCES: dict[str, Any] = {
+    "a stream": lambda: stream(*EVENTS),
+    "a call of a stream": lambda: asked(stream(*EVENTS)),
+    "a function that calls": lambda: lambda: asked(stream(*EVENTS)),
+    "a context manager": lambda: Manager(*EVENTS),
+    "a call that is not streamed": lambda: asked(WHOLE),
+    "a whole response": lambda: WHOLE,
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+async def test_every_source_leaves_the_same(store: HistoryStore, source: str) -> None:
+    """Streamed or not, made already or not: the same history, and the same report."""
+    async with Recorder(store)(SOURCES[source](), await store.load("s"), input=[ASKED]) as updates:
+        async for _ in updates:
+            pass
+    after = await store.load("s")
+
+    assert ((ASKED, SAID), (), None) == (after.items, after.notes, after.turn)
+    assert updates.snapshot == after
+    assert updates.report is not None
+    assert ("complete", ANSWER, True) == (
+        updates.report.ended,
+        updates.report.answer,
+        updates.report.stored,
+    )
+
+
+async def test_a_context_manager_is_left_after_the_answer_is_stored() -> None:
+    """A connection that closes slowly, or badly, endangers nothing."""
+    store, manager = MemoryStore(), Manager(*EVENTS)
+    async with Recorder(store)(manager, await store.load("s")) as updates:
+        await anext(updates)
+        assert ["entered"] == manager.seen
+    assert ["entered", "left"] == manager.seen
+
+
+async def test_updates_are_handed_on_one_by_one() -> None:
+    """No update waits for the next: the consumer has each before the producer makes another."""
+    store, log = MemoryStore(), list[tuple[str, int]]()
+
+    async def talking() -> AsyncIterator[Any]:
+        for at, event in enumerate(EVENTS):
+            log.append(("made", at))
+            yield event
+
+    async with Recorder(store)(talking(), await store.load("s")) as updates:
+        at = 0
+        async for update in updates:
+            assert update is EVENTS[at]
+            log.append(("read", at))
+            at += 1
+    assert log == [(word, at) for at in range(len(EVENTS)) for word in ("made", "read")]
+
+
+@pytest.mark.parametrize(
+    "emit, handed_on",
+    [("updates", EVENTS), ("final", [ANSWER]), ("both", [*EVENTS, ANSWER])],
+)
+async def test_emit(store: HistoryStore, emit: Any, handed_on: list[Any]) -> None:
+    """What the consumer gets is a setting of its own; what is stored does not depend on it."""
+    recorder = Recorder(store, emit=emit)
+    async with recorder(stream(*EVENTS), await store.load("s"), input=[ASKED]) as updates:
+        assert handed_on == [one async for one in updates]
+    assert handed_on == [one async for one in recorder(stream(*EVENTS), await store.load("bare"))]
+
+    assert (ASKED, SAID) == (await store.load("s")).items
+    assert (SAID,) == (await store.load("bare")).items
+
+
+async def test_the_input_is_stored_before_the_call_is_made(store: HistoryStore) -> None:
+    """When the model is asked, the question cannot be lost any more."""
+    seen = []
+
+    async def called() -> Any:
+        seen.append(await store.load("s"))
+        return WHOLE
+
+    async with Recorder(store)(called, await store.load("s"), input=[ASKED]) as updates:
+        await anext(updates)
+
+    assert [((ASKED,), 0)] == [(found.items, found.turn and found.turn.at) for found in seen]
+
+
+async def test_a_call_that_fails_ends_the_turn(store: HistoryStore) -> None:
+    """A refused request leaves the question and a note."""
+
+    async def refused() -> Any:
+        raise OSError("no route")
+
+    with pytest.raises(OSError, match="no route"):
+        async with Recorder(store)(refused(), await store.load("s"), input=[ASKED]):
+            pass
+    after = await store.load("s")
+
+    assert ((ASKED,), None) == (after.items, after.turn)
+    assert ["the answer is not whole: the stream failed"] == [note.why for note in after.notes]
+
+
+async def test_checkpoint_and_ledger_move_with_the_answer(store: HistoryStore) -> None:
+    """What belongs to a turn is stored in its steps, never before or after."""
+    sent = Ledger(responses={"resp_1": {"output": [SAID]}})
+    start = await store.load("s")
+    recording = Recorder(store)(
+        stream(*EVENTS), start, input=[ASKED], ledger=Ledger(), checkpoint={"step": 1}
+    )
+    async with recording as updates:
+        async for _ in updates:
+            pass
+        updates.keep(ledger=sent, checkpoint={"step": 2})
+        between = await store.load("s")
+    after = await store.load("s")
+
+    assert (Ledger(), {"step": 1}, 1) == (between.ledger, between.checkpoint, len(between.items))
+    assert (sent, {"step": 2}, 2) == (after.ledger, after.checkpoint, len(after.items))
+    with pytest.raises(StoreError, match="stored already"):
+        updates.keep(checkpoint={"step": 3})
+
+
+@pytest.mark.parametrize("whole", [True, False])
+async def test_the_ledger_is_kept(store: HistoryStore, whole: bool) -> None:
+    """What was sent counts as attempted with the input, and as accepted with a whole answer."""
+    response, events = STREAMS["openai.responses"](Reply(reasoning("Hm."), "It rains."))
+    body = {"model": "m", "input": [ASKED], "store": True}
+    source = stream(*(events if whole else events[:-1]))
+    async with Recorder(store)(
+        source, await store.load("s"), input=[ASKED], request=body
+    ) as updates:
+        between = await store.load("s")
+        async for _ in updates:
+            pass
+    after = await store.load("s")
+
+    assert between.ledger == (attempted := Ledger().attempted(body))
+    assert after.ledger == (attempted.accepted(body, response) if whole else attempted)
+
+
+async def test_only_responses_have_a_ledger() -> None:
+    """The body of another API is refused by name."""
+    store = MemoryStore()
+    with pytest.raises(PolicyError, match="a body of the Responses API"):
+        Recorder(store)(WHOLE, await store.load("s"), request={"messages": [ASKED]})
+
+
+async def test_a_conflict_at_the_begin(store: HistoryStore) -> None:
+    """A request built on an old history is not made, and nothing is overwritten."""
+    old = await store.load("s")
+    await store.commit("s", Commit(items=[SAID]), expected_version=0)
+
+    with pytest.raises(ConflictError, match="version 1 and was expected in version 0"):
+        async with Recorder(store)(asked(WHOLE), old, input=[ASKED]):
+            pass
+    assert (SAID,) == (await store.load("s")).items
+    gc.collect()  # the call that was never made does not complain
+
+
+async def test_a_conflict_at_the_end(store: HistoryStore) -> None:
+    """The answer is not lost: the report has the commit that was refused, to be made again."""
+    start = await store.load("s")
+    seen: list[Updates] = []
+
+    async def turn() -> None:
+        async with Recorder(store)(stream(*EVENTS), start, input=[ASKED]) as updates:
+            seen.append(updates)
+            async for _ in updates:
+                pass
+            await store.commit("s", Commit(items=[ASKED]), expected_version=1)
+
+    with pytest.raises(ConflictError):
+        await turn()
+    report = seen[0].report
+    assert report is not None
+    assert not report.stored
+    assert report.unsaved is not None
+    now = await store.load("s")
+    await store.commit("s", report.unsaved, expected_version=now.version)
+
+    assert (ASKED, ASKED, SAID) == (await store.load("s")).items
+
+
+async def test_a_conflict_hides_no_other_error(
+    store: HistoryStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The consumer's own error goes on its way, with a note about the turn."""
+    start = await store.load("s")
+
+    async def turn() -> None:
+        async with Recorder(store)(stream(*EVENTS), start, input=[ASKED]):
+            await store.commit("s", Commit(), expected_version=1)
+            raise ConsumerError
+
+    with pytest.raises(ConsumerError) as error:
+        await turn()
+    assert ["the turn could not be stored"] == [
+        note.partition(":")[0] for note in error.value.__notes__
+    ]
+    assert "the turn could not be stored" in caplog.text
+
+
+# ---------------------------------------------------------------- bad input
+
+
+async def test_a_stream_in_no_known_format(store: HistoryStore) -> None:
+    """It is refused by name with a remedy, and the turn is not left open."""
+    with pytest.raises(DialectError, match=r"first update is a int .* under mergers"):
+        await read(Recorder(store)(stream(1, 2), await store.load("s"), input=[ASKED]))
+    after = await store.load("s")
+
+    assert ((ASKED,), None, ["turn"]) == (after.items, after.turn, [n.kind for n in after.notes])
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"choices": [{"delta": {"tool_calls": [{"index": 0, "function": 7}]}}]},
+        {"choices": [{"delta": {"content": 7}}]},
+        {"choices": [None]},
+        {"choices": "none"},
+        None,
+        7,
+    ],
+    ids=str,
+)
+async def test_a_damaged_update_stops_no_stream(store: HistoryStore, damaged: Any) -> None:
+    """It is handed on as it came; the rest of the answer is kept."""
+    updates = [*EVENTS[:-2], damaged, *EVENTS[-2:]]
+    async with Recorder(store)(stream(*updates), await store.load("s"), input=[ASKED]) as read:
+        assert updates == [one async for one in read]
+    after = await store.load("s")
+
+    assert ("assistant", "It rains.") == (
+        after.items[1]["role"],
+        str(after.items[1]["content"]).removesuffix("7"),
+    )
+
+
+class Shouting:
+    """A merger of somebody else's format."""
+
+    def __init__(self) -> None:
+        self.said = ""
+
+    @staticmethod
+    def takes(update: Any) -> bool:
+        """Texts."""
+        return isinstance(update, str)
+
+    def add(self, update: Any) -> None:
+        """Louder."""
+        self.said += update.upper()
+
+    def answer(self, *, over: bool) -> Answer:
+        """As a message."""
+        return Answer(items=({"role": "assistant", "content": self.said},), complete=over)
+
+
+async def test_a_merger_of_ones_own(store: HistoryStore) -> None:
+    """Any class with the three methods."""
+    recorder = Recorder(store, mergers=(Shouting, *MERGERS))
+    async with recorder(stream("it ", "rains"), await store.load("s")) as updates:
+        async for _ in updates:
+            pass
+    assert ({"role": "assistant", "content": "IT RAINS"},) == (await store.load("s")).items
+
+
+async def test_an_item_that_is_no_json(store: HistoryStore) -> None:
+    """It is refused with its place; what was stored before holds."""
+    item = {"role": "assistant", "content": b"bytes"}
+    with pytest.raises(DialectError, match=r"items\[1\] cannot be stored, it is no JSON"):
+        await read(Recorder(store)(stream(SAID, item), await store.load("s")))
+    with pytest.raises(DialectError, match=r"items\[0\] is a str: an item is an object"):
+        async with Recorder(store)(stream(SAID), await store.load("other"), input=["hello"]):
+            pass
+    assert ((), 0) == ((await store.load("other")).items, (await store.load("other")).version)
+
+
+async def test_a_recording_is_used_once(store: HistoryStore) -> None:
+    """A turn begins once; for the next one the recorder is called again."""
+    recording = Recorder(store)(stream(*EVENTS), await store.load("s"))
+    async with recording:
+        pass
+    with pytest.raises(PolicyError, match="a recording is of one turn"):
+        async with recording:
+            pass
+
+
+@pytest.mark.parametrize("emit", ["all", None])
+def test_an_unknown_emit(emit: Any) -> None:
+    """The three words are named."""
+    with pytest.raises(PolicyError, match="'updates', 'final' or 'both'"):
+        Recorder(MemoryStore(), emit=emit)
+
+
+@pytest.mark.parametrize(
+    "snapshot, given", [("s", []), (None, []), ("loaded", "text"), ("loaded", 7)]
+)
+async def test_wrong_arguments(snapshot: Any, given: Any) -> None:
+    """They are refused before anything is stored or called."""
+    store = MemoryStore()
+    loaded = await store.load("s") if snapshot == "loaded" else snapshot
+    with pytest.raises(PolicyError):
+        Recorder(store)(WHOLE, loaded, input=given)
+
+
+# ---------------------------------------------------------------- without async
+
+
+def sync_stream(*updates: Any) -> Iterator[Any]:
+    yield from updates
+
+
+SYNC_SOURCES: dict[str, Any] = {
+    "a stream": lambda: sync_stream(*EVENTS),
+    "a function that calls": lambda: lambda: sync_stream(*EVENTS),
+    "a call that is not streamed": lambda: lambda: WHOLE,
+    "a whole response": lambda: WHOLE,
+}
+
+
+@pytest.fixture
+def loaded(store: HistoryStore) -> Any:
+    return lambda: anyio.run(store.load, "s")
+
+
+@pytest.mark.parametrize("source", SYNC_SOURCES)
+def test_every_source_without_async(store: HistoryStore, source: str, loaded: Any) -> None:
+    """`with` and `for` do what `async with` and `async for` do."""
+    with Recorder(store)(SYNC_SOURCES[source](), loaded(), input=[ASKED]) as updates:
+        for _ in updates:
+            pass
+    assert ((ASKED, SAID), None) == (loaded().items, loaded().turn)
+    for _ in Recorder(store)(SYNC_SOURCES[source](), loaded(), input=[ASKED]):
+        pass
+    assert ((ASKED, SAID, ASKED, SAID), None) == (loaded().items, loaded().turn)
+
+
+@pytest.mark.parametrize(
+    "emit, count", [("updates", len(EVENTS)), ("final", 1), ("both", len(EVENTS) + 1)]
+)
+def test_emit_without_async(store: HistoryStore, emit: Any, count: int, loaded: Any) -> None:
+    """The same three settings."""
+    with Recorder(store, emit=emit)(sync_stream(*EVENTS), loaded()) as updates:
+        assert count == len(list(updates))
+
+
+def failing(fails_at: int) -> Iterator[Any]:
+    yield from EVENTS[:fails_at]
+    raise OSError("cut")
+
+
+@pytest.mark.parametrize("stop", range(len(EVENTS) + 1))
+@pytest.mark.parametrize("way", ["break", "consumer", "producer", "generator", "interrupt"])
+def test_every_event_without_async(store: HistoryStore, way: str, stop: int, loaded: Any) -> None:
+    """Whatever ends a stream: what came is stored once, and nothing is left open."""
+    source = failing(stop) if way == "producer" else sync_stream(*EVENTS)
+    error = {"consumer": ConsumerError, "interrupt": KeyboardInterrupt, "producer": OSError}
+
+    def passed_on() -> Iterator[Any]:
+        with Recorder(store)(source, loaded(), input=[ASKED]) as updates:
+            yield None
+            yield from updates
+
+    def read() -> None:
+        with Recorder(store)(source, loaded(), input=[ASKED]) as updates:
+            for _ in range(stop):
+                next(updates)
+            if way == "producer":
+                next(updates)
+            if way != "break":
+                raise error[way]
+
+    if way == "generator":
+        consumer: Any = passed_on()
+        for _ in range(stop + 1):
+            next(consumer)
+        consumer.close()
+    elif way == "break":
+        read()
+    else:
+        with pytest.raises(error[way]):
+            read()
+    after = loaded()
+
+    said = "".join(
+        one["choices"][0]["delta"].get("content") or "" for one in EVENTS[:stop] if one["choices"]
+    )
+    assert (None, ASKED, 2) == (after.turn, after.items[0], after.version)
+    assert said == "".join(item["content"] for item in after.items[1:])
+
+
+def test_a_bare_break_without_async(store: HistoryStore, loaded: Any) -> None:
+    """The reference is held, and the input is there in the next statement."""
+    held = iter(Recorder(store)(sync_stream(*EVENTS), loaded(), input=[ASKED]))
+    for _ in held:
+        break
+    after = loaded()
+    assert ((ASKED,), 0) == (after.items, after.turn and after.turn.at)
+
+
+def test_one_store_with_and_without_async(tmp_path: Any) -> None:
+    """A file that was used in one event loop goes on in another, and in a thread."""
+    store = SqliteStore(tmp_path / "h.db")
+    for turn in range(3):
+        with Recorder(store)(WHOLE, anyio.run(store.load, "s"), input=[ASKED]) as updates:
+            next(updates)
+        assert 2 * (turn + 1) == len(anyio.run(store.load, "s", backend="trio").items)
+    store.close()
+
+
+def test_reasoning_and_calls_of_a_whole_response(store: HistoryStore, loaded: Any) -> None:
+    """A message with everything is kept with everything."""
+    reply = Reply(reasoning("Hm."), "Let me look.", call("weather", city="Oslo"))
+    whole, events = STREAMS["openai.chat"](reply)
+    with Recorder(store)(sync_stream(*events), loaded()) as updates:
+        list(updates)
+    with Recorder(store)(whole, loaded()) as updates:
+        list(updates)
+    streamed, at_once = loaded().items
+
+    function = {"name": "weather", "arguments": '{"city":"Oslo"}'}
+    assert (
+        streamed
+        == at_once
+        == {
+            "role": "assistant",
+            "content": "Let me look.",
+            "reasoning_content": "Hm.",
+            "tool_calls": [{"id": "call_1", "type": "function", "function": function}],
+        }
+    )
