@@ -134,14 +134,14 @@ def deep() -> dict[str, Any]:
 def test_cyclic_and_deep_data_neither_hang_nor_overflow(
     make: Callable[[], dict[str, Any]], target: str
 ) -> None:
-    """Nested data is passed on, or refused in our own words."""
-    odd = make()
+    """Nested data is passed on where any key is, or refused in our own words."""
+    odd, policy = make(), Policy.for_target(target, provider="vllm")
     history: list[Any] = [
         {"role": "user", "content": [odd], "vendor": odd},
         {"role": "user", "content": [odd], "vendor": odd, "id": "m_77aa88bb"},
         {"role": "user", "content": [odd], "vendor": odd, "id": "m_77aa88bb"},
     ]
-    assert history[0] is normalize(history, target)[0]
+    assert history[0] is normalize(history, policy)[0]
     orphan = result("x", odd) if target == CHAT else output("x", odd)
     with pytest.raises(ConvnormError):
         normalize([orphan, user("a")], target)

@@ -25,7 +25,8 @@ def demoted(
         result = None if pair.result is None else turns[pair.result.turn].items[pair.result.item]
         assert isinstance(result, ToolResult | None)
         output = None if result is None or result.synthetic else result.output
-        asked, where = pair.call.arguments, call.where(turn)
+        given, where = pair.call.arguments, call.where(turn)
+        asked = {} if given is None else given
         text = envelope.quote_call(
             asked if isinstance(asked, str) else json_text(asked, where),
             None if output is None else text_of(output, where),

@@ -16,17 +16,20 @@ FRONT = -1
 
 
 class Loss(StrEnum):
-    """Everything a repair may cost. A default policy never costs more than the first five."""
+    """Everything a repair may cost. A default policy never costs more than the first six."""
 
     REASONING = "reasoning that its provider would not take back"
     EMPTY = "a message that said nothing"
     ID = "an id"
     COPY = "an older or unfinished copy of the same item"
     MEDIA = "media over a limit"
+    FIELD = "a key or a value that the target refuses"
     # Only by an option the user set:
     RESULT = "a tool result"
     CALL = "a tool call"
     HISTORY = "turns of a source that does not own the history"
+    OLDEST = "the oldest turns"
+    END = "the end of a long text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

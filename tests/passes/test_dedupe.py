@@ -3,7 +3,7 @@
 import pytest
 
 from builders import call, calls, message, output, reasoning, result, said, user
-from convnorm import Context, Provenance, explain, normalize
+from convnorm import Context, Policy, Provenance, explain, normalize
 
 CHAT, RESPONSES = "openai.chat", "openai.responses"
 RANDOM = "call_8sXk2Qp91Lm"
@@ -181,7 +181,8 @@ def test_unknown_items_under_one_id_both_stay() -> None:
     """What is not known is never dropped for its id; the later one loses it."""
     one = {"type": "vendor", "id": "v1", "d": 1}
 
-    assert [one, {"type": "vendor", "d": 2}] == normalize([one, {**one, "d": 2}], RESPONSES)
+    policy = Policy(target=RESPONSES, passes=["dedupe"])
+    assert [one, {"type": "vendor", "d": 2}] == normalize([one, {**one, "d": 2}], policy)
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,17 @@ REPAIRS = {
         "chat-content-empty-array",
         "chat-tool-calls-empty-array",
     },
+    "scrub_fields": {
+        "chat-message-name-pattern",
+        "chat-malformed",
+        "resp-unknown-field",
+        "resp-malformed",
+        "resp-item-type-unknown",
+        "resp-phase-invalid",
+        "resp-output-type",
+        "resp-program-caller-unknown",
+        "resp-compaction-trigger-not-last",
+    },
 }
 """By pass: the rules that nothing it leaves behind can break."""
 LEFT_TO = {"repair_tool_pairs": "legalise_ids"}

@@ -17,6 +17,10 @@ from convnorm.envelope import close, quote
 CHAT, RESPONSES = "openai.chat", "openai.responses"
 NO_RESULT = "No result was recorded for this call."
 
+EXEC = {"type": "exec", "command": ["ls"], "env": {}}
+DELETE = {"type": "delete_file", "path": "a.txt"}
+SEARCH = {"type": "search", "query": "q"}
+
 
 def closed(call_id: str, sentence: str = NO_RESULT) -> dict[str, object]:
     return result(call_id, close(call_id, sentence))
@@ -218,7 +222,7 @@ def test_types_must_match_in_responses() -> None:
             {"type": "custom_tool_call_output"},
         ),
         (
-            {"type": "local_shell_call", "id": "lsh_1", "action": {}},
+            {"type": "local_shell_call", "id": "lsh_1", "action": EXEC},
             {"type": "function_call_output"},
         ),
     ],
@@ -236,7 +240,7 @@ def test_textual_kinds_are_closed_in_their_own_type(
 def test_shell_and_patch_calls_are_closed_in_their_own_shape() -> None:
     """A shell output claims no exit code, a patch output says failed; a second run keeps both."""
     shell = {"type": "shell_call", "call_id": "s", "action": {"commands": ["ls"]}}
-    patch = {"type": "apply_patch_call", "call_id": "p", "status": "completed", "operation": {}}
+    patch = {"type": "apply_patch_call", "call_id": "p", "status": "completed", "operation": DELETE}
 
     done = normalize([shell, patch], RESPONSES)
     assert close("s", NO_RESULT) == done[1]["output"][0]["stderr"]
@@ -249,8 +253,10 @@ def test_calls_of_a_program_are_closed_in_its_name() -> None:
     """An invented output repeats the caller of its call."""
     caller = {"type": "program", "caller_id": "p1"}
 
-    done = normalize([{**call("c"), "caller": caller}], RESPONSES)
-    assert caller == done[1]["caller"]
+    program = {"type": "program", "id": "p_1", "call_id": "p1", "code": "x", "fingerprint": "f"}
+
+    done = normalize([program, {**call("c"), "caller": caller}], RESPONSES)
+    assert caller == done[2]["caller"]
 
 
 def test_screenshot_cannot_be_invented() -> None:
@@ -330,7 +336,7 @@ def test_unanswered_calls_can_be_dropped_with_what_led_them() -> None:
 def test_calls_the_server_runs_itself_are_left_alone() -> None:
     """Hosted tools, tool search, programs and MCP are not paired."""
     history = [
-        {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {}},
+        {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": SEARCH},
         {"type": "tool_search_output", "call_id": "srv", "execution": "server", "tools": []},
         {"type": "mcp_approval_request", "id": "mcpr_1", "name": "x", "arguments": "{}"},
         {"type": "program", "id": "p_1", "call_id": "p", "code": "x", "fingerprint": "f"},
@@ -377,7 +383,7 @@ def test_renamed_invented_result_is_still_recognised() -> None:
 
 def test_media_of_an_orphan_follow_its_quotation() -> None:
     """Images survive, with and without a caption, and text is quoted."""
-    image = {"type": "input_image", "image_url": "data:x", "text": "cap"}
+    image = {"type": "input_image", "image_url": "data:x"}
     parts = [{"type": "input_text", "text": "see"}, image, {"type": "odd", "x": 1}]
 
     (turn,) = normalize([output("gone", parts)], RESPONSES)
@@ -396,7 +402,7 @@ def test_output_of_another_kind_is_not_kept_as_the_servers() -> None:
 
 def test_local_shell_output_is_joined_by_its_id() -> None:
     """Two local shell outputs with the id of their call are no duplicates of each other."""
-    made = {"type": "local_shell_call", "id": "lsh_1", "call_id": "c", "action": {}}
+    made = {"type": "local_shell_call", "id": "lsh_1", "call_id": "c", "action": EXEC}
     answer = {"type": "local_shell_call_output", "id": "c", "output": "A"}
     again = {**made, "id": "lsh_2"}
 

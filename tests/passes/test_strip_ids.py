@@ -7,7 +7,8 @@ from convnorm import Context, Policy, explain, normalize, normalize_request
 
 RESPONSES = "openai.responses"
 UNSTORED = Context(store=False)
-SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {}}
+ASKED = {"type": "search", "query": "q"}
+SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": ASKED}
 
 
 def without_id(item: dict[str, object]) -> dict[str, object]:

@@ -5,11 +5,11 @@ from typing import Any
 Message = dict[str, Any]
 
 
-def user(text: str) -> Message:
+def user(text: Any) -> Message:
     return {"role": "user", "content": text}
 
 
-def said(text: str) -> Message:
+def said(text: Any) -> Message:
     return {"role": "assistant", "content": text}
 
 

@@ -37,7 +37,7 @@ class CallLimits:
                 facts.add(Fact.ARGUMENTS)
         elif arguments and arguments[-1] != "}":
             facts.add(Fact.ARGUMENTS)
-        if not isinstance(name, str) or (
+        if not (isinstance(name, str) and name) or (
             self.name_length is not None and (len(name) > self.name_length or not _LEGAL(name))
         ):
             facts.add(Fact.IDS)

@@ -19,6 +19,7 @@ from convnorm.dialects.dialect import (
     text_call_id,
     text_id,
 )
+from convnorm.dialects.openai_chat_fields import field_flaws, is_odd_call, is_plain, speakers
 from convnorm.dialects.openai_chat_reasoning import asks, reasoning_flaws
 from convnorm.envelope import is_close
 from convnorm.facts import Fact
@@ -72,7 +73,7 @@ def _part_types(element: Mapping[str, Any]) -> Iterator[str]:
 def survey(elements: Sequence[object], call: Call) -> set[Fact]:
     """One scan over the messages; see `Fact` for what it looks for."""
     facts: set[Fact] = set()
-    limits = CallLimits(call.target.profile)
+    limits, profile, names = CallLimits(call.target.profile), call.target.chat, speakers()
     ids: set[str] = set()
     call_ids: set[str] = set()
     waiting: set[str] = set()
@@ -88,6 +89,8 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
                 facts.add(Fact.SHAPE)
             elif not content and isinstance(content, LIST):
                 facts.add(Fact.EMPTY)
+        if not is_plain(message, profile) and any(field_flaws(message, call, names)):
+            facts.add(Fact.FIELDS)
         if "id" in message and isinstance(message_id := message["id"], str):
             if message_id in ids:
                 facts.add(Fact.REPEATED_ID)
@@ -140,7 +143,9 @@ def _survey_calls(
             continue
         call_id = keys.get("id")
         body = keys.get("function")
-        if type(body) is not dict:
+        if type(body) is not dict or keys.get("type") != "function":
+            if is_odd_call(keys):
+                facts.add(Fact.FIELDS)
             kind = _kind(keys)
             body = fields(keys.get(kind)) or {}
             limits.survey(body.get("name"), body.get(BODY[kind][1]), facts)
@@ -162,9 +167,15 @@ def _survey_calls(
 def decode(elements: Sequence[object], request: Mapping[str, Any], call: Call) -> History:
     """The history behind `messages`."""
     messages = [read(element, KEY, at) for at, element in enumerate(elements)]
-    flaws = reasoning_flaws(messages, call.target.chat, request)
+    flaws, names = reasoning_flaws(messages, call.target.chat, request), speakers()
     turns = [
-        _turn(element, messages[at], at, flaws.get(at, ())) for at, element in enumerate(elements)
+        _turn(
+            element,
+            messages[at],
+            at,
+            (*flaws.get(at, ()), *field_flaws(messages[at], call, names)),
+        )
+        for at, element in enumerate(elements)
     ]
     return decoded(turns, request, call.context)
 

@@ -21,6 +21,13 @@ from convnorm.dialects.dialect import (
     text_call_id,
     text_id,
 )
+from convnorm.dialects.openai_responses_fields import (
+    Around,
+    around,
+    field_flaws,
+    is_plain,
+    neighbour_flaws,
+)
 from convnorm.envelope import is_close
 from convnorm.facts import Fact
 from convnorm.ir import (
@@ -108,6 +115,7 @@ ITEMS = {
     "item_reference": Spec("other"),
 }
 MESSAGE = ITEMS["message"]
+TRIGGER = ITEMS["compaction_trigger"]
 UNKNOWN = Spec("other", needs_id=False)
 
 JUDGED = frozenset({"computer", "mcp_approval"})
@@ -180,6 +188,11 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
             facts.add(Fact.IDS)
         if spec.kind in JUDGED:
             facts.add(Fact.SHAPE)
+        if not is_plain(item):
+            if item.get("caller") is not None or any(field_flaws(item, call)):
+                facts.add(Fact.FIELDS)
+        elif spec is TRIGGER:
+            facts.add(Fact.FIELDS)
         if thought and (spec.paired if spec.what == "result" else _speaks(item, spec)):
             facts.add(Fact.REASONING)
         thought = spec.what == "reasoning"
@@ -309,13 +322,13 @@ def _stands_alone(item: Mapping[str, Any]) -> bool:
 
 def decode(elements: Sequence[object], request: Mapping[str, Any], call: Call) -> History:
     """The history behind `input`."""
-    turns = [
-        _turn(element, read(element, KEY, at), at, call) for at, element in enumerate(elements)
-    ]
+    items = [read(element, KEY, at) for at, element in enumerate(elements)]
+    near = around(items, call)
+    turns = [_turn(element, items[at], at, call, near) for at, element in enumerate(elements)]
     return decoded(turns, request, call.context)
 
 
-def _turn(raw: object, item: Mapping[str, Any], at: int, call: Call) -> Turn:
+def _turn(raw: object, item: Mapping[str, Any], at: int, call: Call, near: Around) -> Turn:
     spec = _spec(item)
     ids = (
         _id_flaw(item, spec, call.target.responses.item_id_length),
@@ -330,7 +343,12 @@ def _turn(raw: object, item: Mapping[str, Any], at: int, call: Call) -> Turn:
         spec.needs_id,
         (empties := _empties(item, spec)),
         has_more=bool(empties) and any(item[key] for key in item.keys() - KNOWN),
-        flaws=(*_thought_flaws(item, spec, call), *(flaw for flaw in ids if flaw)),
+        flaws=(
+            *_thought_flaws(item, spec, call),
+            *(flaw for flaw in ids if flaw),
+            *neighbour_flaws(item, at, near),
+            *field_flaws(item, call),
+        ),
     )
 
 

@@ -26,6 +26,7 @@ from convnorm.passes.legalise_ids import LegaliseIds
 from convnorm.passes.repair_arguments import RepairArguments
 from convnorm.passes.repair_reasoning import RepairReasoning
 from convnorm.passes.repair_tool_pairs import RepairToolPairs
+from convnorm.passes.scrub_fields import ScrubFields
 from convnorm.passes.settle_link import SettleLink
 from convnorm.passes.strip_ids import StripIds
 
@@ -48,6 +49,8 @@ ORDER = (
     LegaliseIds,
     # Only now is it known which turns have nothing left to say.
     DropEmpty,
+    # What is still sent is looked at key by key.
+    ScrubFields,
 )
 BUILTIN = {pass_.model_fields["name"].default: pass_ for pass_ in ORDER}
 """The passes by policy key, in order."""

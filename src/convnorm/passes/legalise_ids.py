@@ -1,7 +1,7 @@
 """The pass `legalise_ids`."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal, TypeGuard
 
@@ -13,6 +13,7 @@ from convnorm.facts import Fact
 from convnorm.ir import History, Item, Opaque, Reasoning, Text, ToolCall, ToolResult, Turn
 from convnorm.options import Options
 from convnorm.pairing import Pair, pair_up
+from convnorm.renaming import Renamer, legal_name
 from convnorm.targets import Fault
 from convnorm.wire import text_of
 
@@ -137,10 +138,10 @@ def _calls(history: History, call: Call, *, but: set[str | None]) -> Iterator[Ed
     profile, rules = call.target.profile, call.target.rules
     most, nine = profile.call_id_length, profile.nine_character_ids == "refused"
     if nine:
-        ids = _Renamer(lambda old: NINE.fullmatch(old) is not None, _nine)
+        ids = Renamer(lambda old: NINE.fullmatch(old) is not None, _nine)
         fault = Fault.CALL_ID_FORM
     else:
-        ids = _Renamer(lambda old: most is None or len(old) <= most, _call_id)
+        ids = Renamer(lambda old: most is None or len(old) <= most, _call_id)
         fault = Fault.CALL_ID_LONG
     called = {item.call_id for _, item in history.items if isinstance(item, ToolCall)} - but
     for place, item in history.items:
@@ -155,7 +156,7 @@ def _calls(history: History, call: Call, *, but: set[str | None]) -> Iterator[Ed
                 whys.append((fault, f"the id {_short(item.call_id)} cannot be sent"))
         if isinstance(new, ToolCall) and new.kind in CHECKED and (bare := (new.name or "").strip()):
             name = (
-                _name(bare, profile.name_length or len(bare))
+                legal_name(bare, profile.name_length or len(bare))
                 if Fault.NAME_FORM in rules
                 else new.name
             )
@@ -175,25 +176,6 @@ def _renamed(item: ToolCall | ToolResult, call_id: str) -> ToolCall | ToolResult
     return replace(item, call_id=call_id)
 
 
-class _Renamer:
-    """New words for those that do not fit, decided in order of appearance and never twice."""
-
-    def __init__(self, fits: Callable[[str], bool], make: Callable[[str, int], str]) -> None:
-        self.fits, self.make = fits, make
-        self.chosen: dict[str, str] = {}
-        self.taken: set[str] = set()
-
-    def settle(self, old: str) -> str:
-        if old not in self.chosen:
-            new, tries = old, 0
-            while not self.fits(new) or new in self.taken:
-                new = self.make(old, tries)
-                tries += 1
-            self.chosen[old] = new
-            self.taken.add(new)
-        return self.chosen[old]
-
-
 def _call_id(old: str, tries: int) -> str:
     return f"call_{_digest(old, tries)}"
 
@@ -205,12 +187,6 @@ def _nine(old: str, tries: int) -> str:
         number, digit = divmod(number, len(ALPHABET))
         letters.append(ALPHABET[digit])
     return "".join(letters)
-
-
-def _name(old: str, longest: int) -> str:
-    """The name in legal letters, as most frameworks write it; a long one ends in its digest."""
-    clean = re.sub(r"[^a-zA-Z0-9_-]", "_", old)
-    return clean if len(clean) <= longest else f"{clean[: longest - 13]}_{envelope.digest(old)}"
 
 
 def _digest(old: str, tries: int) -> str:

@@ -27,6 +27,17 @@ class ChatProfile(Profile):
         Fault.REASONING_OF_TURNS: ("turns_think", "deepseek-reasoning-content-missing"),
         Fault.UNSIGNED_CALLS: ("signed_calls", "openrouter-gemini-thought-signature"),
         Fault.REASONING_TWICE: ("unique_reasoning_ids", "openrouter-duplicate-reasoning-id"),
+        Fault.SPEAKER_NAME: ("checks_names", "chat-message-name-pattern"),
+        Fault.SPEAKER_IN_TEXT: ("checks_names", "chat-message-name-pattern"),
+        Fault.VALUE_ODD: ("typed", "chat-malformed"),
+        Fault.VALUE_LOST: ("typed", "chat-malformed"),
+        Fault.KEY_UNKNOWN: ("message_keys", "groq-unknown-field"),
+        Fault.KEY_EMPTY: ("message_keys", "groq-unknown-field"),
+        Fault.THOUGHT_KEY: ("message_keys", "groq-unknown-field"),
+        Fault.REFUSAL_KEY: ("message_keys", "groq-unknown-field"),
+        Fault.CONTENT_LISTED: ("text_only", "groq-assistant-content-string"),
+        Fault.CONTENT_NULL: ("null_content", "ollama-content-nil"),
+        Fault.CONTENT_MISSING: ("content_required", "xai-content-required"),
     }
 
     names: Verdict = "disputed"
@@ -70,6 +81,16 @@ class ChatProfile(Profile):
     """A message that calls tools carries its reasoning_details."""
     unique_reasoning_ids: bool = False
     """An entry of reasoning_details with an id stands in one message only."""
+
+    @property
+    def checks_names(self) -> bool:
+        """Whether a speaker's name is refused that does not fit the pattern."""
+        return self.names == "refused"
+
+    @property
+    def typed(self) -> bool:
+        """Whether a value that has not its type is refused."""
+        return self.odd_parts == "refused"
 
     @property
     def calls_think(self) -> bool:

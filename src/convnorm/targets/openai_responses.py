@@ -28,6 +28,13 @@ class ResponsesProfile(Profile):
         Fault.REASONING_TEXT: ("reasoning_content", "resp-reasoning-content-not-allowed"),
         Fault.REASONING_ID_LOST: ("reasoning_id", "azure-foundry-reasoning-id-required"),
         Fault.OTHER_RESPONSE: ("one_sealed_response", "azure-conflicting-continuation"),
+        Fault.KEY_UNKNOWN: ("strict", "resp-unknown-field"),
+        Fault.KEY_EMPTY: ("strict", "resp-unknown-field"),
+        Fault.VALUE_ODD: ("typed", "resp-malformed"),
+        Fault.VALUE_LOST: ("typed", "resp-malformed"),
+        Fault.ITEM_MALFORMED: ("typed", "resp-malformed"),
+        Fault.MESSAGE_HALF: ("output_message", "compat-output-message-shape"),
+        Fault.MESSAGE_CITING: ("output_message", "compat-output-message-shape"),
     }
 
     item_id_length: int | None = None
@@ -49,6 +56,18 @@ class ResponsesProfile(Profile):
     """The server stores responses, so that a request can continue one."""
     output_message: bool = False
     """An assistant message made of parts is a whole output message, as the SDK's types have it."""
+
+    @property
+    def strict(self) -> bool:
+        """Whether a key that is not in the schema is refused."""
+        return self.schema == "refused"
+
+    @property
+    def typed(self) -> bool:
+        """Whether a value that has not the type of the schema is refused: where unknown keys pass,
+        too, those that are known are looked at.
+        """
+        return self.schema != "disputed"
 
 
 OPENAI: Mapping[str, Any] = {

@@ -236,16 +236,18 @@ def _rules_without_copies(sample: Sample, policy: AnyPolicy) -> set[str]:
 
 def _dropped_copies(report: Report) -> set[int]:
     """The elements that went, or lost something, because the same thing is elsewhere."""
-    return _places(report, lambda edit: edit.rule in COPIES)
+    return _places(report, lambda edit: edit.what == "drop" and edit.rule in COPIES)
+
+
+def _loses_reasoning(edit: Change) -> bool:
+    """Whether reasoning goes whole; of an item that stays, only its plain text may go."""
+    whole = edit.what == "drop" or edit.where.startswith("messages")
+    return whole and edit.loss == Loss.REASONING
 
 
 def _places(report: Report, wanted: Callable[[Change], bool]) -> set[int]:
-    """The elements that an edit of this sort took out, or something of them."""
-    places = [
-        re.search(r"\[(\d+)\]", edit.where)
-        for edit in report.edits
-        if edit.what == "drop" and wanted(edit)
-    ]
+    """The elements that an edit of this sort was about."""
+    places = [re.search(r"\[(\d+)\]", edit.where) for edit in report.edits if wanted(edit)]
     return {int(place[1]) for place in places if place}
 
 
@@ -253,10 +255,13 @@ def _conserve_said(
     before: Reading, after: Reading, copies: set[int], sample: Sample, report: Report
 ) -> None:
     ids = {said.id for said in after.said if said.id}
-    unusable = _places(report, lambda edit: edit.loss == Loss.REASONING)
-    dropped = {
-        said.what for said in before.said if said.role == "reasoning" and said.at in unusable
+    unusable = {
+        "reasoning": _places(report, _loses_reasoning),
+        "item": _places(report, lambda edit: edit.what == "drop" and edit.loss == Loss.EMPTY),
+        # A sound is named by an id under a key of its own, which not every server takes.
+        "audio": _places(report, lambda edit: edit.loss == Loss.FIELD),
     }
+    dropped = {said.what for said in before.said if said.at in unusable.get(said.role, ())}
     for said in before.said:
         if said.at not in copies or said.id in ids:
             continue
@@ -264,16 +269,21 @@ def _conserve_said(
             _fail(f"dropped as a copy, and no other is left: {said}", sample, report.request)
     rest = iter(after.said)
     for said in before.said:
-        if said.role == "reasoning" and said.at in unusable:
+        if said.at in unusable.get(said.role, ()):
             continue
         if said.at not in copies and not any(_same_said(said, other) for other in rest):
             _fail(f"lost or out of order: {said}", sample, report.request)
 
 
 def _same_said(one: Said, other: Said) -> bool:
-    # An item that cannot be sent is quoted whole.
-    quoted = one.role == "item" and other.role == "user" and one.text in words_in(other)
-    return one.what == other.what or quoted
+    if one.role == "item":
+        # A server knows its item by the id; one that cannot be sent is quoted whole.
+        same = other.role == "item" and one.id is not None and one.id == other.id
+        quoted = other.role == "user" and one.text in words_in(other)
+        return same or quoted or one.what == other.what
+    # Who speaks under a name that cannot be sent is told in the text.
+    named = one.name is not None and other.what == (one.role, f"{one.name}: {one.text}")
+    return one.what == other.what or named
 
 
 def _conserve_calls(
@@ -366,13 +376,15 @@ def _frontier(sample: Sample, policy: AnyPolicy) -> int:
         for call in sent.calls
         if not asked.isdisjoint({(call.id, call.what), (None, call.what)})
     ]
-    if any(not call.name for call in waiting):  # it is quoted, and its result will be
+    made = {call.what for call in sent.calls}
+    if any(call.what not in made for call in waiting):  # it is quoted, and its result will be
         closed += [said.at for said in sent.said if said.text.startswith(CALL)]
-    # What the server is still working on comes again when it is done.
+    # What the server is still working on comes again when it is done, and what asks it to compact
+    # the history stands last.
     working = [
         at
-        for at, element in enumerate(report.messages)
-        if wire(element).get("status") == "in_progress"
+        for at, element in enumerate(map(wire, report.messages))
+        if element.get("status") == "in_progress" or element.get("type") == "compaction_trigger"
     ]
     return min([*closed, *working, len(report.messages)])
 

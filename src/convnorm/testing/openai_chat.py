@@ -16,15 +16,30 @@ MEDIA = (
 )
 
 
+def taken(pen: Pen, turn: Element) -> Element:
+    """The message as this server takes it: without keys, parts and nulls that it refuses."""
+    profile = pen.target.chat
+    known, content = profile.message_keys, turn.get("content")
+    if known is not None:
+        turn = {key: value for key, value in turn.items() if key in known}
+    if turn["role"] in profile.text_only and isinstance(content, list):
+        turn["content"] = "".join(part["text"] for part in content)
+    nulls = known is None and profile.null_content == "accepted" and not profile.content_required
+    if content is None and not nulls:
+        turn["content"] = ""
+    return turn
+
+
 def message(pen: Pen, role: str, text: str) -> Element:
     """A message that says `text`, as a string or as a part."""
     said = [{"type": "text", "text": text}] if pen.chance(4) else text
-    return {"role": role, "content": said}
+    return taken(pen, {"role": role, "content": said})
 
 
 def opening(pen: Pen) -> list[Element]:
     """Instructions, or none."""
-    role = pen.pick((None, "system", "developer"))
+    known = pen.target.chat.developer_role == "accepted"
+    role = pen.pick((None, "system", "developer" if known else "system"))
     return [message(pen, role, pen.pick(SYSTEM))] if role else []
 
 
@@ -38,7 +53,7 @@ def question(pen: Pen) -> list[Element]:
             turn["x_trace"] = {"span": pen.number()}
         case 5:
             turn["content"] = [{"type": "text", "text": pen.user()}, pen.pick(MEDIA)]
-    return [turn]
+    return [taken(pen, turn)]
 
 
 def answer(pen: Pen) -> list[Element]:
@@ -55,7 +70,7 @@ def answer(pen: Pen) -> list[Element]:
             turn |= {"name": "bot", "x_trace": pen.number(), **SDK_NULLS}
         case 6:
             turn["content"] = ""
-    return [turn]
+    return [taken(pen, turn)]
 
 
 def repeats(pen: Pen) -> list[Element]:
@@ -97,7 +112,7 @@ def calling(pen: Pen, calls: Sequence[Element]) -> Element:
             turn |= {"content": "", "reasoning_content": f"thought {pen.number()}"}
         case 5:
             turn |= {"content": [{"type": "text", "text": pen.says()}], "x_trace": pen.number()}
-    return turn
+    return taken(pen, turn)
 
 
 def exchange(pen: Pen, *, counters: bool | None = None) -> list[Element]:
@@ -117,12 +132,9 @@ def exchange(pen: Pen, *, counters: bool | None = None) -> list[Element]:
 def legacy(pen: Pen) -> list[Element]:
     """A call and its answer as they were before tools."""
     name = pen.pick(TOOLS)
+    asked = {"name": name, "arguments": pen.pick(ARGUMENTS)}
     return [
-        {
-            "role": "assistant",
-            "content": None,
-            "function_call": {"name": name, "arguments": pen.pick(ARGUMENTS)},
-        },
+        taken(pen, {"role": "assistant", "content": None, "function_call": asked}),
         {"role": "function", "name": name, "content": pen.output()},
     ]
 

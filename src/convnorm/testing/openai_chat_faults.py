@@ -274,6 +274,59 @@ def _rename(draft: Draft, at: range, new_id: Callable[[], object]) -> None:
         draft.elements[answer] = {**old, "tool_call_id": names[old["tool_call_id"]]}
 
 
+SPEAKERS = ("Ann Lee", "Ann\tLee", "Ann_Lee", "小 明", "a/b")
+"""Names of people, not all of which a message can have; and two that must not become one."""
+
+
+def speaker_odd(pen: Pen, draft: Draft) -> None:
+    """People speak under their own names."""
+    for _ in range(1 + pen.below(2)):
+        turn = message(pen, pen.pick(("user", "assistant")), pen.user())
+        place(pen, draft, [{**turn, "name": pen.pick(SPEAKERS)}], gaps)
+    place(pen, draft, [{"role": "user", "name": SPEAKERS[0], "content": pen.user()}], gaps)
+
+
+def value_odd(pen: Pen, draft: Draft) -> None:
+    """A value has not its type."""
+    text = {"type": "text", "text": pen.pick((None, 5, {"a": 1}))}
+    image = {"type": "image_url", "image_url": "https://example.org/a.png"}
+    turns: tuple[Element, ...] = (
+        {"role": "user", "content": [text, {"type": "text", "text": "hello"}]},
+        {"role": "user", "content": [image]},
+        {"role": "assistant", "content": "hello", "refusal": 5},
+        {"role": "assistant", "content": "hello", "function_call": "search"},
+        {"role": "assistant", "content": "hello", "audio": {"id": None}},
+    )
+    place(pen, draft, [pen.pick(turns)], gaps)
+
+
+def key_not_taken(pen: Pen, draft: Draft) -> None:
+    """A message has keys that other servers know."""
+    turn: Element = {"role": "assistant", "content": pen.pick((None, "", pen.says()))}
+    keys: tuple[Element, ...] = (
+        {"content": "yes", "reasoning_content": f"thought {pen.number()}"},
+        {"content": "yes", "reasoning_content": None, "audio": None, "annotations": []},
+        {"refusal": f"I cannot {pen.number()}"},
+        {"audio": {"id": pen.id("audio"), "transcript": f"said {pen.number()}"}},
+        {"audio": {"id": pen.id("audio")}},
+        {"content": "yes", "id": pen.id("msg"), "x_trace": 1},
+    )
+    place(pen, draft, [turn | pen.pick(keys)], gaps)
+
+
+def content_listed(pen: Pen, draft: Draft) -> None:
+    """A reply is a list of texts."""
+    parts = [{"type": "text", "text": pen.says()} for _ in range(1 + pen.below(2))]
+    place(pen, draft, [{"role": "assistant", "content": parts}], gaps)
+
+
+def content_of_calls_null(pen: Pen, draft: Draft) -> None:
+    """A message that calls tools says null beside them."""
+    name = pen.id("call")
+    turn = {"role": "assistant", "content": None, "tool_calls": [call(pen, name)]}
+    place(pen, draft, [turn, result(pen, name)], gaps)
+
+
 _ALL: tuple[Mutator, ...] = (
     missing_result,
     missing_results,
@@ -303,6 +356,11 @@ _ALL: tuple[Mutator, ...] = (
     name_missing,
     call_id_long,
     call_id_number,
+    speaker_odd,
+    value_odd,
+    key_not_taken,
+    content_listed,
+    content_of_calls_null,
     vendor_keys,
     replayed_unanswered,
     *replays(question, minted, gaps),

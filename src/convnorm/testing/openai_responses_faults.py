@@ -434,6 +434,106 @@ def thought_id_lost(pen: Pen, draft: Draft) -> None:
     _odd_thought(pen, draft, sealed, [easy_answer(pen)])
 
 
+def key_not_taken(pen: Pen, draft: Draft) -> None:
+    """Items and parts have keys that only the server's answers, or other servers, have."""
+    call, output = pair(pen, "function", pen.id("call"))
+    sealed = {"type": "reasoning", "summary": [], "encrypted_content": f"sealed-{pen.number()}"}
+    status = pen.pick((None, "completed"))
+    part = {"type": "input_text", "text": pen.user(), "x_trace": pen.number()}
+    new: tuple[list[Element], ...] = (
+        [{**call, "parsed_arguments": None}, output],
+        [{**call, "type": "function_call", "created_by": "model"}, output],
+        [{**sealed, "status": status}, easy_answer(pen)],
+        [{"role": "user", "content": [part]}],
+        [{**easy_answer(pen), "reasoning_content": "hm", "parsed": None}],
+        [{**item, "x_trace": 1} for item in hosted(pen)],
+    )
+    place(pen, draft, pen.pick(new), gaps)
+
+
+def value_odd(pen: Pen, draft: Draft) -> None:
+    """A value has not its type."""
+    call, output = pair(pen, "function", pen.id("call"))
+    shell, printed = pair(pen, "shell", pen.id("call"))
+    text = {"type": "input_text", "text": pen.pick((None, 5))}
+    said: list[Element] = [{"type": "output_text", "text": pen.says()}]
+    spoken = {"type": "message", "role": "assistant", "content": said, "status": "completed"}
+    cited = {"type": "url_citation", "url": "https://example.org"}
+    new: tuple[list[Element], ...] = (
+        [{**call, "status": 5, "caller": "me"}, output],
+        [{"role": "user", "content": [text, {"type": "input_text", "text": "hello"}]}],
+        [{**spoken, "id": pen.id("msg"), "status": True}],
+        [{**spoken, "id": pen.id("msg"), "content": [{**said[0], "annotations": [cited]}]}],
+        [{**shell, "action": {"commands": "ls"}}, printed],
+        [shell, {**printed, "output": [{"stdout": pen.output()}]}],
+    )
+    place(pen, draft, pen.pick(new), gaps)
+
+
+def item_type_odd(pen: Pen, draft: Draft) -> None:
+    """An item has a type that is none: it says something, is a message, or says nothing."""
+    known = pen.target.responses.strict
+    kind = pen.pick(("context_compaction", "ghost")) if known else 5
+    new: tuple[Element, ...] = (
+        {"type": kind, "summary": f"so far {pen.number()}"},
+        {"type": kind, "role": pen.pick(("user", "assistant")), "content": pen.says()},
+        {"type": kind, "id": pen.id("x")},
+    )
+    place(pen, draft, [pen.pick(new)], gaps)
+
+
+def phase_odd(pen: Pen, draft: Draft) -> None:
+    """A message has a phase that is none."""
+    turn = {**easy_answer(pen), "phase": pen.pick(("thinking", 1))}
+    place(pen, draft, [turn], gaps)
+
+
+def output_odd(pen: Pen, draft: Draft) -> None:
+    """An output is data, or made of another API's parts."""
+    kind = pen.pick(("function", "custom", "local_shell", "apply_patch", "shell"))
+    call, output = pair(pen, kind, pen.id("call"))
+    given: list[object] = [{"EUR": pen.number()}, pen.number(), True]
+    if kind in ("function", "custom"):
+        said = pen.output()
+        given += [[{"type": "text", "text": said}], [said, 5], {"type": "text", "text": said}]
+    place(pen, draft, [call, {**output, "output": pen.pick(given)}], gaps)
+
+
+def field_missing(pen: Pen, draft: Draft) -> None:
+    """An item lacks what it must have."""
+    kind = pen.pick(("shell", "local_shell", "apply_patch"))
+    call, output = pair(pen, kind, pen.id("call"))
+    if kind != "apply_patch" and pen.chance():
+        output = {key: value for key, value in output.items() if key != "output"}
+    else:
+        call = {key: value for key, value in call.items() if key not in ("action", "operation")}
+    place(pen, draft, [call, output], gaps)
+
+
+def caller_unknown(pen: Pen, draft: Draft) -> None:
+    """The program that made a call is gone."""
+    _by_value(draft)
+    caller = {"caller": {"type": "program", "caller_id": pen.id("call")}}
+    call, output = pair(pen, "function", pen.id("call"))
+    place(pen, draft, [{**call, **caller}, {**output, **caller}], gaps)
+
+
+def trigger_early(pen: Pen, draft: Draft) -> None:
+    """Somebody spoke after the request to compact; or it was made twice."""
+    if pen.chance(3):
+        draft.elements.append({"type": "compaction_trigger"})
+    draft.elements += [{"type": "compaction_trigger"}, *question(pen)]
+
+
+def half_message(pen: Pen, draft: Draft) -> None:
+    """An assistant message came without what its server added to it."""
+    part: Element = {"type": "output_text", "text": pen.says()}
+    turn: Element = {"role": "assistant", "content": [part] * (1 + pen.below(2))}
+    if pen.chance():
+        turn |= {"type": "message", "id": pen.id("msg"), "status": "completed"}
+    place(pen, draft, [turn], gaps)
+
+
 _ALL: tuple[Mutator, ...] = (
     missing_result,
     missing_results,
@@ -473,6 +573,15 @@ _ALL: tuple[Mutator, ...] = (
     thought_empty,
     thought_unsealed,
     thought_id_lost,
+    key_not_taken,
+    value_odd,
+    item_type_odd,
+    phase_odd,
+    output_odd,
+    field_missing,
+    caller_unknown,
+    trigger_early,
+    half_message,
     vendor_keys,
     half_stripped_reasoning,
     half_stripped_call,

@@ -34,11 +34,16 @@ class Said:
     role: str
     text: str
     id: str | None = None
+    name: str | None = None
+    """Who speaks, where the message says it beside the text."""
 
     @property
     def what(self) -> tuple[str, str]:
-        """What makes it equal to another."""
-        return self.role, self.text
+        """What makes it equal to another: for an item, what its vendor added does not count."""
+        if self.role != "item":
+            return self.role, self.text
+        keys = json.loads(self.text)
+        return self.role, dump({key: keys[key] for key in keys if not key.startswith("x_")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +124,8 @@ def read(request: Mapping[str, Any]) -> Reading:
             if element.get("role") == "tool":
                 answers.append((at, _id(element.get("tool_call_id")), element.get("content")))
             else:
+                if element.get("reasoning_content"):
+                    said.append(Said(at, "reasoning", element["reasoning_content"]))
                 said += _spoken(at, element)
         elif (kind := element.get("type")) in CALLS:
             name, arguments = (element.get(place) for place in CALLS[kind])
@@ -173,19 +180,56 @@ def _spoken(at: int, element: Mapping[str, Any]) -> Iterator[Said]:
         if element.get("encrypted_content"):
             yield Said(at, "reasoning", element["encrypted_content"])
         return
-    if role not in SPEAKERS or kind != "message":
+    if kind == "compaction_trigger":
+        return  # it says nothing of the past: it asks for something
+    # What has a role and a content is a message, whatever it calls itself.
+    if role not in SPEAKERS or (kind != "message" and "content" not in element):
         yield Said(at, "item", dump(element), element.get("id"))
         return
-    if element.get("reasoning_content"):
-        yield Said(at, "reasoning", element["reasoning_content"])
-    content = element.get("content")
+    content, name = element.get("content"), element.get("name")
+    texts: list[str] = []
     for part in [content] if isinstance(content, str) else content or ():
-        text = part if isinstance(part, str) else part.get("text", part.get("refusal"))
-        if text != "":
-            yield Said(at, role, dump(part) if text is None else text)
-    for key in ("refusal", "audio", "function_call"):
-        if element.get(key):
-            yield Said(at, role, dump(element[key]))
+        text = _text(part)
+        if text is None and isinstance(part, dict):
+            yield from _told(at, role, texts, name)
+            texts = []
+            yield Said(at, role, dump(_medium(part)))
+        else:
+            texts.append(text or "")
+    texts.append(_text({"refusal": element.get("refusal")}) or "")
+    if isinstance(audio := element.get("audio"), dict):
+        texts.append(audio.get("transcript") or "")
+    yield from _told(at, role, texts, name)
+    if isinstance(element.get("function_call"), dict):  # else it is no call
+        yield Said(at, role, dump(element["function_call"]))
+    if element.get("audio"):
+        yield Said(at, "audio", dump(element["audio"]))
+
+
+def _text(part: Any) -> str | None:
+    """The words of a part, in whatever form they came; None when it is no text at all."""
+    if isinstance(part, str):
+        return part
+    for key in ("text", "refusal"):
+        if key in part:
+            said = part[key]
+            return said if isinstance(said, str) else "" if said is None else dump(said)
+    return None
+
+
+def _medium(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A medium, whether its address stands in an object of its own or not."""
+    address = part.get("image_url")
+    if part.get("type") == "image_url" and isinstance(address, str):
+        return {**part, "image_url": {"url": address}}
+    return part
+
+
+def _told(at: int, role: str, texts: Sequence[str], name: str | None) -> Iterator[Said]:
+    """What a message says in one go: whether in one part or in several makes no difference."""
+    said = "\n".join(text for text in texts if text)
+    if said:
+        yield Said(at, role, said, name=name)
 
 
 def _results(
@@ -209,7 +253,7 @@ def _results(
         yield Returned(
             at,
             joined,
-            dump(text),
+            _output(text),
             words,
             newest[before] if sure else None,
             is_close((*words, "")[0], joined),
@@ -218,11 +262,22 @@ def _results(
         )
 
 
+def _output(output: Any) -> str:
+    """An output, however it is wrapped: as words where it has some, else as JSON."""
+    if isinstance(output, str):
+        return output
+    if isinstance(output, list):
+        return "\n".join(map(_output, output))
+    if isinstance(output, dict) and not {"text", "stdout", "stderr"}.isdisjoint(output):
+        return "\n".join(_words([output]))
+    return dump(output)
+
+
 def _words(output: Any) -> Iterator[str]:
     if isinstance(output, str):
         yield output
     elif isinstance(output, list):
-        for part in output:
+        for part in [part for part in output if isinstance(part, dict)]:
             for key in ("text", "stdout", "stderr"):
                 if part.get(key):
                     yield part[key]

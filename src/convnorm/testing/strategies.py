@@ -72,6 +72,11 @@ ASKED = {
     "item_id_long": Fault.ITEM_ID_LONG,
     "thought_in_plain_text": Fault.REASONING_TEXT,
     "thought_id_lost": Fault.REASONING_ID_LOST,
+    "speaker_odd": Fault.SPEAKER_NAME,
+    "value_odd": Fault.VALUE_ODD,
+    "key_not_taken": Fault.KEY_UNKNOWN,
+    "content_listed": Fault.CONTENT_LISTED,
+    "half_message": Fault.MESSAGE_HALF,
 }
 """Faults that are none for every server."""
 
@@ -112,6 +117,8 @@ def mutators(
 def _applies(name: str, target: Target) -> bool:
     if name in ASKED:
         return ASKED[name] in target.rules
+    if name == "content_of_calls_null":
+        return not {Fault.CONTENT_NULL, Fault.CONTENT_MISSING}.isdisjoint(target.rules)
     if name == "arguments_unparsed":
         return target.profile.parsed_arguments == "refused"
     if name.startswith("bare_reasoning") or name in SEALING:

@@ -42,6 +42,8 @@ def _missing_fields(scan: ResponsesScan) -> Iterator[Finding]:
         repair = REPAIRS.get(key, "scrub_fields")
         if kind == "computer_call_output" or (kind, key) == ("custom_tool_call", "name"):
             repair = None  # its output is a screenshot, which nobody can invent
+        elif kind == "tool_search_call":
+            repair = "scrub_fields"
         yield Finding(at, f".{key}", f"the {key} of a {kind} is null", repair=repair)
     for at, key in scan.asked:
         item = scan.views[at] or {}

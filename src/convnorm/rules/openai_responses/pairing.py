@@ -169,21 +169,21 @@ def _check_ids(checks: object) -> dict[str, None]:
 def _unknown_programs(scan: ResponsesScan) -> Iterator[Finding]:
     if not scan.callers and not scan.program_outputs:
         return
-    if (scan.server is None and (scan.linked or scan.refers_at is not None)) or (
-        scan.server is not None and not scan.server.whole
-    ):
+    if (scan.server is None and scan.linked) or (scan.server and not scan.server.whole):
         return
+    # What only the server has may be the program of what stands behind it.
+    end = len(scan.views) if scan.server or scan.refers_at is None else scan.refers_at
     views = [scan.views[at] or {} for at in scan.programs]
     views += scan.resolved.values()
     views += scan.server.chain if scan.server else ()
     programs = [view.get("call_id") for view in views if view.get("type") == "program"]
     known = {one for one in programs if isinstance(one, str)}
-    for at in scan.callers:
+    for at in [at for at in scan.callers if at < end]:
         caller = fields((scan.views[at] or {}).get("caller")) or {}
         owner = caller.get("caller_id")
         if caller.get("type") == "program" and isinstance(owner, str) and owner not in known:
             yield Finding(at, ".caller", f"no program in sight has the call_id {shown(owner)}")
-    for at in scan.program_outputs:
+    for at in [at for at in scan.program_outputs if at < end]:
         owner = (scan.views[at] or {}).get("call_id")
         if isinstance(owner, str) and owner not in known:
             said = f"no program in sight has the call_id {shown(owner)}"

@@ -36,6 +36,8 @@ def _wrong_follower(scan: ResponsesScan, at: int, own: str) -> tuple[str, bool]:
         return "a tool output", False
     if kind == "message" and role in ("user", "system", "developer"):
         return f"a {role} message", False
+    if kind == "compaction_trigger":  # no model makes one, and nobody tried this
+        return "a compaction_trigger", True
     led = scan.server.followers.get(own) if scan.server else None
     other = after.get("id")
     if scan.server is None or led is None or led == other:

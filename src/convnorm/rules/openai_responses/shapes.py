@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from convnorm.rules.openai_responses.words import API, is_disputed
 from convnorm.rules.read_responses import ResponsesScan, item_type
-from convnorm.rules.rule import Finding, Rule
+from convnorm.rules.rule import AS_THE_RULE, Finding, Rule
 from convnorm.rules.scan import shown
 from convnorm.targets.responses_items import TEXT_LENGTH, TYPES
 from convnorm.wire import fields
@@ -108,7 +108,22 @@ def _malformed(scan: ResponsesScan) -> Iterator[Finding]:
     # A server that lets unknown keys pass still wants the right types under those it knows.
     verdict = scan.target.responses.schema
     for at, where, said, unsure in scan.malformed:
-        yield Finding(at, where, said, disputed=unsure or verdict == "disputed")
+        # What is acknowledged, approved or remembered nobody puts right in another's place.
+        repair = None if item_type(scan.views[at] or {}) in JUDGED else AS_THE_RULE
+        disputed = unsure or verdict == "disputed"
+        yield Finding(at, where, said, repair=repair, disputed=disputed)
+
+
+JUDGED = frozenset(
+    {
+        "computer_call",
+        "computer_call_output",
+        "mcp_approval_request",
+        "mcp_approval_response",
+        "compaction",
+    }
+)
+"""Items whose values only the user can put right."""
 
 
 def _late_items(scan: ResponsesScan) -> Iterator[Finding]:

@@ -1,0 +1,234 @@
+"""What messages say that the target refuses: keys, names, contents; and what it takes instead."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from convnorm import envelope
+from convnorm.dialects.dialect import Call
+from convnorm.dialects.fitting import fitted, fitted_part, is_nothing
+from convnorm.ir import GONE, Flaw
+from convnorm.renaming import Renamer, legal_name, other_name
+from convnorm.targets import Fault
+from convnorm.targets.chat_values import CALL, CUSTOM, PART_SHAPES, PARTS, VALUES
+from convnorm.targets.openai_chat import ChatProfile
+from convnorm.wire import LIST, fields
+
+BARRED = re.compile(r"[\s<|\\/>]").search
+"""What no server was seen to take in the name of a speaker; about other letters they differ."""
+NAME_LENGTH = 64
+LOOKED_AT = frozenset({"name", "audio", "function_call", "refusal"})
+"""Keys under which something can be wrong on any server; the content and the calls are others."""
+THOUGHT = "reasoning_content"
+NO_KEYS: frozenset[str] = frozenset()
+
+
+def speakers() -> Renamer:
+    """Names for the speakers of one history."""
+    return Renamer(
+        lambda name: not BARRED(name), lambda old, tries: other_name(old, NAME_LENGTH, tries)
+    )
+
+
+def is_plain(message: Mapping[str, Any], profile: ChatProfile) -> bool:
+    """Whether a message has a text and nothing else in which a flaw could be; calls are read
+    one by one.
+    """
+    if type(message.get("content")) is not str or not LOOKED_AT.isdisjoint(message):
+        return False
+    return profile.message_keys is None or profile.message_keys.issuperset(message)
+
+
+def is_odd_call(call: Mapping[str, Any]) -> bool:
+    """Whether a call is no call as its type has it."""
+    return _call(call, []) is not call
+
+
+def field_flaws(message: Mapping[str, Any], call: Call, names: Renamer) -> Iterator[Flaw]:
+    """What is wrong with a message by itself; each key is named once."""
+    profile, rules = call.target.chat, call.target.rules
+    if is_plain(message, profile) and not message.get("tool_calls"):
+        return
+    seen: set[str] = set()
+    for flaw in _flaws(message, profile, names):
+        if flaw.fault in rules and flaw.key not in seen:
+            yield flaw
+            seen.add(flaw.key)
+
+
+def _flaws(message: Mapping[str, Any], profile: ChatProfile, names: Renamer) -> Iterator[Flaw]:
+    role, content = message.get("role"), message.get("content")
+    if profile.message_keys is not None:
+        yield from _unknown_keys(message, profile)
+    if profile.typed:
+        yield from _odd_values(message, role, content)
+    if profile.checks_names and "name" in message:
+        yield from _odd_name(message, role, content, names)
+    if isinstance(content, LIST):
+        if isinstance(role, str) and role in profile.text_only:
+            yield from _listed(content)
+    elif content is None:
+        why = "the content is null"
+        if profile.null_content == "refused" and "content" in message:
+            yield Flaw(Fault.CONTENT_NULL, "content", "", why)
+        elif profile.content_required and (role == "function" or _speaks(message)):
+            yield Flaw(Fault.CONTENT_MISSING, "content", "", "the message has no content")
+
+
+def _speaks(message: Mapping[str, Any]) -> bool:
+    """Whether an assistant message says something without a content."""
+    return message.get("role") == "assistant" and any(map(message.get, (*CALLING, *TOLD)))
+
+
+def _unknown_keys(message: Mapping[str, Any], profile: ChatProfile) -> Iterator[Flaw]:
+    known = profile.message_keys or NO_KEYS
+    told = [text for text in map(_told, TOLD, map(message.get, TOLD)) if text]
+    # Without what goes, the message must still say something, if only an empty text.
+    bare = message.get("content") is None and not any(map(message.get, CALLING))
+    if (told or (bare and any(map(message.get, TOLD)))) and known.isdisjoint(TOLD):
+        why = "what is said beside the content is not taken there"
+        yield Flaw(Fault.REFUSAL_KEY, "content", _with(message.get("content"), told), why)
+    for key, value in message.items():
+        if key in known or (key in profile.disputed_keys and value is not None):
+            continue
+        if is_nothing(value):
+            fault = Fault.KEY_EMPTY
+        elif key == "refusal" and isinstance(value, str):
+            fault = Fault.REFUSAL_KEY
+        else:
+            fault = Fault.THOUGHT_KEY if key == THOUGHT else Fault.KEY_UNKNOWN
+        yield Flaw(fault, key, GONE, f"the key {key!r} is not taken")
+
+
+CALLING = ("tool_calls", "function_call")
+TOLD = ("refusal", "audio")
+"""Keys beside the content under which an assistant says something in words."""
+
+
+def _told(key: str, value: object) -> str:
+    """The words under one of these keys."""
+    said = (fields(value) or {}).get("transcript") if key == "audio" else value
+    return said if isinstance(said, str) else ""
+
+
+def _with(content: object, told: Sequence[str]) -> object:
+    """The content with more words behind it."""
+    if isinstance(content, LIST):
+        return [*content, *({"type": "text", "text": text} for text in told)]
+    return "\n".join([content, *told] if isinstance(content, str) and content else told)
+
+
+def _odd_values(message: Mapping[str, Any], role: object, content: object) -> Iterator[Flaw]:
+    if isinstance(content, LIST) and isinstance(role, str):
+        allowed = PARTS.get(role, NO_KEYS)
+        lost: list[object] = []
+        new = [_part(part, allowed, lost) for part in content]
+        if any(now is not was for now, was in zip(new, content, strict=True)):
+            left = [part for part in new if part is not GONE]
+            yield _value_flaw("content", left, "a part of the content has not its type", lost)
+    if role != "assistant":
+        return
+    for key, wanted in VALUES.items():
+        if key in message:
+            lost = []
+            new_value = fitted(wanted, message[key], lost)
+            if new_value is not message[key]:
+                yield _value_flaw(key, new_value, f"the {key} has not its type", lost)
+    calls = message.get("tool_calls")
+    if isinstance(calls, LIST):
+        lost = []
+        made = [_call(each, lost) for each in calls]
+        if any(now is not was for now, was in zip(made, calls, strict=True)):
+            yield _value_flaw("tool_calls", made, "a call has not its type", lost)
+
+
+def _value_flaw(key: str, new: object, why: str, lost: list[object]) -> Flaw:
+    return Flaw(Fault.VALUE_LOST if lost else Fault.VALUE_ODD, key, new, why)
+
+
+def _part(part: object, allowed: frozenset[str], lost: list[object]) -> object:
+    keys = part if type(part) is dict else fields(part)
+    kind = None if keys is None else keys.get("type")
+    if keys is None or not isinstance(kind, str) or kind not in allowed:
+        return part  # another rule's business
+    new = fitted_part(PART_SHAPES[kind], keys, lost, strict=False)
+    return part if new is keys else new
+
+
+def _call(given: object, lost: list[object]) -> object:
+    """A call whose type says what it is; one that has no body is another rule's business."""
+    keys = given if type(given) is dict else fields(given)
+    if keys is None or keys.get("type") is None:
+        return given
+    bodies = {key: body for key in ("function", "custom") if (body := fields(keys.get(key)))}
+    if not bodies:
+        return given
+    kind = keys["type"]
+    if isinstance(kind, str) and kind in CALL.shapes and kind not in bodies:
+        return {**keys, "type": next(iter(bodies))}
+    if not isinstance(kind, str):
+        return {**keys, "type": next(iter(bodies))}
+    if "function" in bodies or "custom" not in bodies:
+        return given
+    new = fitted(CUSTOM, bodies["custom"], lost)
+    return given if new is bodies["custom"] or new is GONE else {**keys, "custom": new}
+
+
+def _odd_name(
+    message: Mapping[str, Any], role: object, content: object, names: Renamer
+) -> Iterator[Flaw]:
+    name = message["name"]
+    if role == "tool":
+        return  # it has none by its type: who sends one gets by with any
+    if is_nothing(name) and role != "function":
+        fault = Fault.VALUE_ODD if name is None else Fault.SPEAKER_IN_TEXT
+        yield Flaw(fault, "name", GONE, "there is no name")
+    if not isinstance(name, str) or not name:
+        return
+    if role == "function":  # it is the name of the call before it, which is cleaned alike
+        new = legal_name(name, NAME_LENGTH) if BARRED(name) else name
+    else:
+        new = names.settle(name)
+    if new == name:
+        return
+    why = f"the name {name[:NAME_LENGTH]!r} cannot be sent"
+    if role == "function" or re.search(r"[a-zA-Z0-9]", legal_name(name, NAME_LENGTH)):
+        yield Flaw(Fault.SPEAKER_NAME, "name", new, why)
+    elif (said := _named(name, content)) is None:
+        new = f"speaker_{envelope.digest(name)}"
+        yield Flaw(Fault.SPEAKER_NAME, "name", new, why)
+    else:
+        yield Flaw(Fault.SPEAKER_IN_TEXT, "name", GONE, why)
+        yield Flaw(Fault.SPEAKER_IN_TEXT, "content", said, f"{why}: the text says it")
+
+
+def _named(name: str, content: object) -> object:
+    """A content that says who speaks, where there is a text that could."""
+    if isinstance(content, str):
+        return f"{name}: {content}"
+    if isinstance(content, LIST):
+        for at, part in enumerate(content):
+            keys = fields(part) or {}
+            if keys.get("type") == "text" and isinstance(keys.get("text"), str):
+                return [
+                    *content[:at],
+                    {**keys, "text": f"{name}: {keys['text']}"},
+                    *content[at + 1 :],
+                ]
+    return None
+
+
+def _listed(content: Sequence[object]) -> Iterator[Flaw]:
+    """The parts of a content as one text, where all of them are texts and nothing else."""
+    texts = []
+    for part in content:
+        keys = fields(part) or {}
+        kind = keys.get("type")
+        text = keys.get(kind) if kind in ("text", "refusal") else None
+        if not isinstance(text, str) or any(
+            not is_nothing(keys[key]) for key in keys.keys() - {"type", kind}
+        ):
+            return
+        texts.append(text)
+    if texts:
+        yield Flaw(Fault.CONTENT_LISTED, "content", "\n".join(texts), "the content is a list")
