@@ -1,6 +1,6 @@
 """The ledger of one conversation while its runs go on, and what fills it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agents import RunState
@@ -19,9 +19,15 @@ class LedgerKeeper:
     def __init__(self, ledger: Ledger | None = None) -> None:
         self.ledger = ledger or Ledger()
 
-    def about(self, link: Link) -> Ledger | None:
-        """The ledger, where it can speak of this link; else the server knows more than we do."""
-        return self.ledger if self.ledger.knows(link) else None
+    def about(self, link: Link, items: Sequence[Any]) -> Ledger | None:
+        """The ledger, where it knows the link, or all ids; else the server knows more than we do.
+
+        For what is not in a ledger, the server does not have.
+        """
+        if link:
+            return self.ledger if self.ledger.knows(link) else None
+        named = _ids(items)
+        return self.ledger if named and named <= _ids(self.ledger.issued_items()) else None
 
     def attempted(self, request: Mapping[str, Any]) -> None:
         """A request is sent now."""
@@ -38,6 +44,10 @@ class LedgerKeeper:
     def observed_output(self, item: object) -> None:
         """A tool returned something."""
         self.ledger = self.ledger.observed_output(item)
+
+
+def _ids(items: Iterable[Any]) -> set[Any]:
+    return {item["id"] for item in items if isinstance(item, Mapping) and item.get("id")}
 
 
 def ledger_from_state(

@@ -1,5 +1,6 @@
 """A model that repairs what it is sent."""
 
+import operator
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,8 +10,10 @@ from agents import Model, OpenAIResponsesModel
 
 from convnorm import Context, ConvnormError, Policy, normalize_request
 from convnorm.delivery import Link
+from convnorm_openai_agents.chat import for_chat
 from convnorm_openai_agents.ledger_keeper import LedgerKeeper
 from convnorm_openai_agents.on_error import OnError, guarded
+from convnorm_openai_agents.placeholders import restored, shown
 
 OURS = frozenset({"input", "previous_response_id", "conversation"})
 """What of a request can be changed here."""
@@ -47,7 +50,7 @@ class NormalizingModel(Model):
         policy = policy or Policy.for_target("openai.responses")
         if on_error == "send":
             policy = policy.model_copy(update={"unrepairable": "send"})
-        self._policy = policy
+        self._policy = policy if self.stored else for_chat(policy)
 
     def __getattr__(self, name: str) -> Any:
         """What else the inner model has, such as `model`."""
@@ -147,32 +150,39 @@ class NormalizingModel(Model):
     # ------------------------------------------------------------ inside
 
     def _repaired(self, given: Any, link: Link, settings: Any) -> Sent:
-        body: dict[str, Any] = {
-            "input": [{"role": "user", "content": given}] if isinstance(given, str) else given
-        }
-        known = {
-            "model": getattr(self.inner, "model", None),
-            "store": settings.store if self.stored else None,
-            "include": settings.response_include,
-            "previous_response_id": link.previous_response_id if self.stored else None,
-            "conversation": link.conversation if self.stored else None,
-        }
-        body |= {key: value for key, value in known.items() if value is not None}
+        items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+        body = {"input": items, **self._known(link, settings)}
         with guarded(self._on_error, "the request is sent as it was"):
-            ledger = self.keeper.about(link)
-            fixed = normalize_request(body, self._policy, context=Context(ledger=ledger))
+            view = shown(items)
+            ledger = self.keeper.about(link, view)
+            fixed = normalize_request(
+                body | {"input": view}, self._policy, context=Context(ledger=ledger)
+            )
             rest = (body.keys() | fixed.keys()) - OURS
             if changed := sorted(key for key in rest if body.get(key) != fixed.get(key)):
                 raise ConvnormError(
                     f"the repair changes {', '.join(changed)}, which only the agent's settings can"
                 )
+            sent = fixed["input"]
             if self.stored:
-                link = Link.of(fixed)
-            same = len(fixed["input"]) == len(body["input"]) and all(
-                one is other for one, other in zip(fixed["input"], body["input"], strict=True)
-            )
-            return Sent(given if same else fixed["input"], link, fixed)
+                link = Link.of(fixed)  # and without the placeholder, which the server refuses
+            else:
+                sent = restored(sent, view, items)
+            same = len(sent) == len(items) and all(map(operator.is_, sent, items))
+            return Sent(given if same else sent, link, fixed)
         return Sent(given, link, body)
+
+    def _known(self, link: Link, settings: Any) -> dict[str, Any]:
+        """What the body of the call will say beside its input, as far as it is of interest."""
+        known = {"model": getattr(self.inner, "model", None)}
+        if self.stored:
+            known |= {
+                "store": settings.store,
+                "include": settings.response_include,
+                "previous_response_id": link.previous_response_id,
+                "conversation": link.conversation,
+            }
+        return {key: value for key, value in known.items() if value is not None}
 
     @contextmanager
     def _delivery(self, sent: Sent) -> Iterator[None]:

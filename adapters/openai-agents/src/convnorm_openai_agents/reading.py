@@ -5,6 +5,7 @@ from typing import Any
 
 from convnorm import Context, Policy, normalize
 from convnorm_openai_agents.on_error import OnError, guarded
+from convnorm_openai_agents.placeholders import restored, shown
 
 READING = Policy(
     target="openai.responses", passes=("dedupe", "repair_tool_pairs"), unrepairable="send"
@@ -22,5 +23,6 @@ def repaired(
 ) -> list[Any]:
     """The items with what is wrong in them repaired; the caller's own wherever nothing is."""
     with guarded(on_error, f"{what}: sent as it was"):
-        return normalize(items, policy or READING, context=context)
+        view = shown(items)
+        return restored(normalize(view, policy or READING, context=context), view, items)
     return list(items)

@@ -1,0 +1,22 @@
+"""The id that the SDK writes where a model gave none: it names nothing, and many items have it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agents.models.fake_id import FAKE_RESPONSES_ID
+
+
+def shown(items: Sequence[Any]) -> list[Any]:
+    """The items without the placeholder; those that have none are the same objects."""
+    return [
+        {key: value for key, value in item.items() if key != "id"}
+        if isinstance(item, Mapping) and item.get("id") == FAKE_RESPONSES_ID
+        else item
+        for item in items
+    ]
+
+
+def restored(fixed: Sequence[Any], view: Sequence[Any], items: Sequence[Any]) -> list[Any]:
+    """The repaired items, with the caller's own wherever what was `shown` is unchanged."""
+    own = {id(seen): item for seen, item in zip(view, items, strict=True)}
+    return [own.get(id(item), item) for item in fixed]

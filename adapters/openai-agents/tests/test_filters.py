@@ -1,0 +1,106 @@
+from typing import Any
+
+import pytest
+from agents import Agent, HandoffInputData, handoff
+from agents.run_config import CallModelData, ModelInputData
+from convnorm_openai_agents import NormalizingModelProvider, handoff_filter, input_filter
+from openai import BadRequestError
+from play import add, config, run, site
+
+from convnorm.testing import Reply, call
+
+pytestmark = pytest.mark.anyio
+
+HISTORY = [
+    {"role": "user", "content": "1 + 2?"},
+    {
+        "type": "function_call",
+        "call_id": "call_A",
+        "name": "add",
+        "arguments": '{"a":1,"b":2}',
+    },
+    {"type": "function_call_output", "call_id": "call_A", "output": "3"},
+    {"role": "user", "content": "and?"},
+]
+
+
+def last_two(data: CallModelData[Any]) -> ModelInputData:
+    """Cuts the call from its output."""
+    return ModelInputData(data.model_data.input[-2:], data.model_data.instructions)
+
+
+async def test_a_cutting_filter_alone() -> None:
+    """A filter that truncates leaves an output without its call."""
+    async with site("Fine.") as here:
+        runs = config(here.bare(), call_model_input_filter=last_two)
+        with pytest.raises(BadRequestError):
+            await run(Agent[Any](name="a"), HISTORY, run_config=runs)
+
+    assert here.rules == ["resp-output-without-call"]
+
+
+@pytest.mark.parametrize("where", ["filter", "provider"])
+async def test_a_cutting_filter_with_convnorm(where: str) -> None:
+    """Behind it, the filter or the provider quotes the output as data."""
+    async with site("Fine.") as here:
+        if where == "filter":
+            cut = input_filter(chain=last_two, whole=True, on_error="raise")
+            runs = config(here.bare(), call_model_input_filter=cut)
+        else:
+            provider = NormalizingModelProvider(inner=here.bare(), on_error="raise")
+            runs = config(provider, call_model_input_filter=last_two)
+        await run(Agent[Any](name="a"), HISTORY, run_config=runs)
+
+    assert here.rules == [None]
+    quoted, question = here.inputs[0]
+    assert (quoted["role"], question) == ("user", HISTORY[-1])
+    assert "call_A" in str(quoted["content"])
+
+
+async def test_an_output_may_belong_to_the_server() -> None:
+    """Behind a link, the filter leaves outputs alone whose calls the server holds."""
+    agent = Agent[Any](name="a", tools=[add])
+    async with site(Reply(call("add", a=1, b=2)), "Three.") as here:
+        runs = config(here.bare(), call_model_input_filter=input_filter(on_error="raise"))
+        await run(agent, "1 + 2?", run_config=runs, auto_previous_response_id=True)
+
+    assert here.rules == [None, None]
+    assert [item["type"] for item in here.inputs[1]] == ["function_call_output"]
+
+
+async def test_an_asynchronous_filter_is_chained() -> None:
+    """A user's filter may be asynchronous, and may set the instructions."""
+
+    async def shout(data: CallModelData[Any]) -> ModelInputData:
+        return ModelInputData(data.model_data.input, "Shout.")
+
+    async with site("Fine.") as here:
+        runs = config(here.bare(), call_model_input_filter=input_filter(chain=shout))
+        await run(Agent[Any](name="a"), "q", run_config=runs)
+
+    assert here.bodies[0]["instructions"] == "Shout."
+
+
+def without_calls(data: HandoffInputData) -> HandoffInputData:
+    """Drops the calls from the history, and forgets their outputs."""
+    kept = [item for item in data.input_history if item.get("type") != "function_call"]
+    return data.clone(input_history=tuple(kept))
+
+
+@pytest.mark.parametrize("safe", [False, True])
+async def test_a_handoff(safe: bool) -> None:
+    """What a handoff's own filter breaks is repaired behind it; without us it is refused."""
+    chosen = handoff_filter(chain=without_calls, on_error="raise") if safe else without_calls
+    writer = Agent[Any](name="writer")
+    triage = Agent[Any](name="triage", handoffs=[handoff(writer, input_filter=chosen)])
+    async with site(Reply(call("transfer_to_writer", {})), "Fine.") as here:
+        try:
+            done = await run(triage, HISTORY, run_config=config(here.bare()))
+        except BadRequestError:
+            assert not safe
+        else:
+            assert done.final_output == "Fine."
+            assert len(done.new_items) == 3
+
+    assert here.rules == [None, None if safe else "resp-output-without-call"]
+    assert [item.get("call_id") for item in here.inputs[1]].count("call_A") == (not safe)

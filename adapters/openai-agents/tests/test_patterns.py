@@ -1,0 +1,184 @@
+"""The SDK's own example patterns: where nothing is broken, the adapter changes no byte."""
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from agents import (
+    Agent,
+    GuardrailFunctionOutput,
+    InputGuardrail,
+    ModelProvider,
+    ModelSettings,
+    OpenAIConversationsSession,
+    SQLiteSession,
+)
+from convnorm_openai_agents import (
+    Hooks,
+    NormalizingConversationsSession,
+    NormalizingModelProvider,
+    NormalizingSession,
+    handoff_filter,
+    input_filter,
+)
+from play import THREE_CALLS, Site, add, approve, config, operator, run, run_diagnostic, site
+from pydantic import BaseModel
+
+from convnorm.testing import Reply, call, reasoning
+
+pytestmark = pytest.mark.anyio
+
+Pattern = Callable[[Site, dict[str, Any], bool], Awaitable[None]]
+"""A pattern plays on a site, with these options for each run, with the adapter or without."""
+
+
+async def handoffs(here: Site, options: dict[str, Any], safe: bool) -> None:
+    """A triage agent hands off; the next run goes on with the last agent."""
+    writer = Agent[Any](name="writer", tools=[add])
+    triage = Agent[Any](name="triage", handoffs=[writer])
+    here.server.play(
+        Reply(call("transfer_to_writer", {})), Reply(call("add", a=1, b=2)), "Three.", "More."
+    )
+    result = await run(triage, "1 + 2?", **options)
+    given = [*result.to_input_list(), {"role": "user", "content": "and?"}]
+    await run(result.last_agent, given, **options)
+
+
+async def nested_handoffs(here: Site, options: dict[str, Any], safe: bool) -> None:
+    """The history before a handoff is told as one message."""
+    writer = Agent[Any](name="writer")
+    triage = Agent[Any](name="triage", tools=[add], handoffs=[writer])
+    here.server.play(Reply(call("add", a=1, b=2)), Reply(call("transfer_to_writer", {})), "Three.")
+    options["run_config"].nest_handoff_history = True
+    await run(triage, "1 + 2?", **options)
+
+
+async def approvals(here: Site, options: dict[str, Any], safe: bool) -> None:
+    """A run waits for approval and goes on from its serialised state."""
+    agent = operator()
+    here.server.play(THREE_CALLS, "Done.")
+    waiting = await run(agent, "Clean up", **options)
+    state = await approve(waiting.to_state(), agent, "mixed", serialise=True)
+    await run(agent, state, **options)
+
+
+async def sessions(here: Site, options: dict[str, Any], safe: bool) -> None:
+    """Three runs with tools share a session."""
+    store = SQLiteSession("one")
+    here.server.play(
+        Reply(call("add", a=1, b=2)), "Three.", "Yes.", Reply("I", call("add", a=1, b=1)), "2"
+    )
+    agent = Agent[Any](name="adder", tools=[add])
+    session = NormalizingSession(store, on_error="raise") if safe else store
+    for text in ("1 + 2?", "Sure?", "1 + 1?"):
+        await run(agent, text, session=session, **options)
+    store.close()
+
+
+async def conversations_session(here: Site, options: dict[str, Any], safe: bool) -> None:
+    """Two runs share a session in OpenAI's Conversations."""
+    kind = NormalizingConversationsSession if safe else OpenAIConversationsSession
+    session = kind(openai_client=here.client)
+    here.server.play(Reply(call("add", a=1, b=2)), "Three.", "Yes.")
+    agent = Agent[Any](name="adder", tools=[add])
+    for text in ("1 + 2?", "Sure?"):
+        await run(agent, text, session=session, **options)
+
+
+async def previous_responses(here: Site, options: dict[str, Any], safe: bool) -> None:
+    """Each run continues the last response of the one before."""
+    agent = Agent[Any](name="adder", tools=[add])
+    here.server.play(Reply(call("add", a=1, b=2), call("add", a=3, b=4)), "3, 7.", "Yes.")
+    first = await run(agent, "1 + 2, 3 + 4?", auto_previous_response_id=True, **options)
+    await run(agent, "Sure?", previous_response_id=first.last_response_id, **options)
+
+
+async def conversation(here: Site, options: dict[str, Any], safe: bool) -> None:
+    """Two runs in one conversation of the server's."""
+    held = (await here.client.conversations.create()).id
+    agent = Agent[Any](name="adder", tools=[add])
+    here.server.play(Reply(call("add", a=1, b=2)), "Three.", "Yes.")
+    for text in ("1 + 2?", "Sure?"):
+        await run(agent, text, conversation_id=held, **options)
+
+
+async def agents_as_tools(here: Site, options: dict[str, Any], safe: bool) -> None:
+    """An agent is a tool of another one."""
+    inner = Agent[Any](name="spanish", model="gpt-4.1").as_tool("translate", "Translates.")
+    here.server.play(Reply(call("translate", input="hi")), "hola", "It is hola.")
+    await run(Agent[Any](name="boss", tools=[inner]), "Translate hi", **options)
+
+
+async def structured(here: Site, options: dict[str, Any], safe: bool) -> None:
+    """The last message is JSON of a type; a guardrail looks at the input."""
+
+    class Sum(BaseModel):
+        total: int
+
+    async def harmless(context: Any, agent: Any, given: Any) -> GuardrailFunctionOutput:
+        return GuardrailFunctionOutput(output_info=None, tripwire_triggered=False)
+
+    here.server.play(Reply(call("add", a=1, b=2)), '{"total": 3}')
+    agent = Agent[Any](
+        name="adder",
+        tools=[add, run_diagnostic],
+        output_type=Sum,
+        input_guardrails=[InputGuardrail(guardrail_function=harmless)],
+    )
+    await run(agent, "1 + 2?", **options)
+
+
+async def thinking(here: Site, options: dict[str, Any], safe: bool) -> None:
+    """A reasoning model that stores nothing carries its reasoning along, sealed."""
+    here.server.play(
+        Reply(reasoning("Add."), call("add", a=1, b=2)), Reply(reasoning(), "Three."), "Y"
+    )
+    settings = ModelSettings(response_include=["reasoning.encrypted_content"])
+    agent = Agent[Any](name="adder", model="gpt-5.1", model_settings=settings, tools=[add])
+    options["run_config"].model = None
+    result = await run(agent, "1 + 2?", **options)
+    await run(agent, [*result.to_input_list(), {"role": "user", "content": "and?"}], **options)
+
+
+PATTERNS: tuple[Pattern, ...] = (
+    handoffs,
+    nested_handoffs,
+    approvals,
+    sessions,
+    conversations_session,
+    previous_responses,
+    conversation,
+    agents_as_tools,
+    structured,
+    thinking,
+)
+
+
+async def played(pattern: Pattern, *, stream: bool, safe: bool) -> list[tuple[str, str]]:
+    """Every request of a pattern, as text."""
+    async with site() as here:
+        provider: ModelProvider = here.bare()
+        options: dict[str, Any] = {"stream": stream}
+        if safe:
+            provider = normal = NormalizingModelProvider(inner=provider, on_error="raise")
+            options["hooks"] = Hooks(normal)
+        options["run_config"] = config(provider)
+        if safe and pattern is not nested_handoffs:
+            options["run_config"].call_model_input_filter = input_filter(on_error="raise")
+            if "conversation" not in pattern.__name__ and "previous" not in pattern.__name__:
+                options["run_config"].handoff_input_filter = handoff_filter(on_error="raise")
+        await pattern(here, options, safe)
+
+    assert {request.status for request in here.server.requests} == {200}
+    return [(request.path, json.dumps(request.body)) for request in here.server.requests]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_same_requests(pattern: Pattern, stream: bool) -> None:
+    """With everything of the adapter in place, the requests are those of the SDK alone."""
+    alone = await played(pattern, stream=stream, safe=False)
+
+    assert await played(pattern, stream=stream, safe=True) == alone
+    assert len(alone) > 1
