@@ -76,6 +76,31 @@ class Step:
 
 AGENTS = (".[testing]", "./adapters/openai-agents")
 TOOLS = Lane("tools", ("uv", "hatchling", "editables"))  # what installs and builds, pinned too
+# Releases of Agent Framework between which its handling of histories differs. The old ones are
+# pre-releases of parts that stand or fall together, so each is asked for exactly.
+AGENT_FRAMEWORK = {
+    name: Lane(name, (".[testing]", "./adapters/agent-framework", *parts))
+    for name, parts in {
+        "maf-b260212": (
+            "agent-framework-core==1.0.0b260212",
+            "agent-framework-orchestrations==1.0.0b260212",
+        ),
+        "maf-rc2": (
+            "agent-framework-core==1.0.0rc2",
+            "agent-framework-orchestrations==1.0.0b260225",
+        ),
+        "maf-1.0.0": (
+            "agent-framework-core==1.0.0",
+            "agent-framework-orchestrations==1.0.0b260402",
+            "agent-framework-openai==1.0.0",
+        ),
+        "maf-newest": (
+            "agent-framework-core>=1.23,<2",
+            "agent-framework-orchestrations>=1.4,<2",
+            "agent-framework-openai>=1.17,<2",
+        ),
+    }.items()
+}
 LANES = {
     lane.name: lane
     for lane in (
@@ -94,6 +119,7 @@ LANES = {
             (*AGENTS, "openai-agents>=0.24"),
             {"openai-agents": "0", "openai": "3"},
         ),
+        *AGENT_FRAMEWORK.values(),
         # Only for `make quality`: other libraries that clean histories, each as it installs alone.
         # The floors keep a conflict from being resolved silently to a version of long ago.
         Lane("peer-litellm", ("litellm>=1.106",)),
@@ -102,6 +128,7 @@ LANES = {
     )
 }
 
+AGENT_FRAMEWORK_TESTS = "adapters/agent-framework/tests"
 AGENTS_TESTS = "adapters/openai-agents/tests"
 PACKAGING = tuple(
     f"adapters/{name}/tests/test_convnorm_{name.replace('-', '_')}.py" for name in ADAPTERS
@@ -125,6 +152,7 @@ GROUPS = (
         Step("adapters", "adapters", ("pytest", *PACKAGING)),
         Step("agents-floor", "agents-floor", ("pytest", AGENTS_TESTS)),
         Step("agents-newest", "agents-newest", ("pytest", AGENTS_TESTS)),
+        *(Step(name, name, ("pytest", AGENT_FRAMEWORK_TESTS)) for name in AGENT_FRAMEWORK),
     ),
     (Step("bench", "core", ("python", "benchmarks/run.py"), thorough_only=True),),
 )

@@ -1,1 +1,22 @@
-"""convnorm for Microsoft Agent Framework: not built yet, there is nothing to import from here."""
+"""convnorm for Microsoft Agent Framework: every request is repaired where it goes out.
+
+Importing this package does not import the framework; asking it for a name does.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from convnorm_agent_framework.client import normalize_client
+    from convnorm_agent_framework.middleware import NormalizingMiddleware
+
+__all__ = ["NormalizingMiddleware", "normalize_client"]
+
+_HOMES = {"normalize_client": "client", "NormalizingMiddleware": "middleware"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for, and with it the framework."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

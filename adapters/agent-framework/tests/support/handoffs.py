@@ -1,0 +1,67 @@
+"""The handoff workflow of the seeds: a coordinator, a researcher and a writer, all autonomous."""
+
+from collections import Counter
+from typing import Any
+
+from agent_framework.orchestrations import HandoffBuilder
+from framework import CORE, agent, said
+from packaging.version import Version
+
+from convnorm.testing import Reply, call
+
+TASK = "TASK: find out and sum up"
+HANDOFFS_NEED = Version("1.0.0") < CORE
+"""Handoffs want their agents to keep the history call by call."""
+SCRIPT = {
+    "coordinator": (
+        (call("handoff_to_research_agent"),),
+        ("PLAN", call("handoff_to_summary_agent")),
+        ("FINAL: all done.",),
+    ),
+    "research_agent": (("FINDING-1",), ("FINDING-2", call("handoff_to_coordinator"))),
+    "summary_agent": (("SUMMARY", call("handoff_to_coordinator")),),
+}
+
+
+class Crew:
+    """The scripted model of all three agents, by the name each signs with."""
+
+    def __init__(self, *before: Any) -> None:
+        self.before, self.asked = before, Counter[str]()
+
+    def __call__(self, request: Any) -> Reply:
+        """What whoever asks says next."""
+        name = request.body["user"]
+        self.asked[name] += 1
+        return Reply(*self.before, *SCRIPT[name][self.asked[name] - 1])
+
+
+def crew(client: Any, **defaults: Any) -> Any:
+    """The workflow, on one client."""
+    options = {"require_per_service_call_history_persistence": True} if HANDOFFS_NEED else {}
+    coordinator, research, summary = (
+        agent(client, name, instructions=f"I am {name}.", default_options=defaults, **options)
+        for name in SCRIPT
+    )
+    builder = HandoffBuilder(
+        name="crew",
+        participants=[coordinator, research, summary],
+        termination_condition=lambda messages: any("FINAL" in one.text for one in messages),
+    )
+    return (
+        builder.with_start_agent(coordinator)
+        .add_handoff(coordinator, [research, summary])
+        .add_handoff(research, [coordinator])
+        .add_handoff(summary, [coordinator])
+        .with_autonomous_mode(turn_limits=dict.fromkeys(SCRIPT, 3))
+        .build()
+    )
+
+
+async def work(workflow: Any, *, stream: bool) -> None:
+    """Give the workflow its task and let it come to its end."""
+    if stream:
+        async for _ in workflow.run(said(TASK), stream=True):
+            pass
+    else:
+        await workflow.run(said(TASK))

@@ -1,0 +1,9 @@
+"""What the tests of all adapters share."""
+
+import pytest
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """The frameworks run on asyncio alone."""
+    return "asyncio"
