@@ -3,6 +3,7 @@
 import json
 import typing
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -13,17 +14,20 @@ from anthropic.types.beta import (
     BetaTextBlockParam,
     BetaToolResultBlockParam,
     BetaUserMessageParam,
+    BetaWebSearchToolRequestErrorParam,
 )
 from hypothesis import settings
 from pydantic import TypeAdapter
 
 from convnorm import check
 from convnorm.rules.anthropic_messages.schema import BLOCKS, INSIDE, SYSTEM_KEYS
-from mutate import accepted, damaged
-from sdk_types import by_type, hints, members, refusals, required, sample, union
+from mutate import accepted, damaged, in_one_place
+from sdk_types import by_type, hints, members, refusals, required, sample, union, variants
 
 API = "anthropic.messages"
 COUNT = settings().max_examples * 20
+STEP = max(1, 1000 // settings().max_examples)
+"""Of what can be listed in full, every so many are looked at; `make thorough` looks at all."""
 
 
 def blocks_of(kind: Any) -> Any:
@@ -44,6 +48,12 @@ UNSEEN = {"tool_definition": {"definition": {"name": "x", "input_schema": {"type
 """Definitions of tools, which are no part of a history: `check` does not look into them."""
 
 
+ERRORS = {"web_search_tool_result": TypeAdapter(BetaWebSearchToolRequestErrorParam)}
+"""By type of result: what it holds instead of a list of blocks when the tool failed."""
+DEPTH = 4
+"""How deep choices are made: the tools that a block adds have hundreds."""
+
+
 def refused(request: Mapping[str, Any]) -> list[str]:
     """Where the types refuse a request."""
     whole = seen(request)
@@ -53,9 +63,19 @@ def refused(request: Mapping[str, Any]) -> list[str]:
         if key in whole
         for said in refusals(adapter, whole[key])
     ]
-    contents = [message.get("content") for message in whole["messages"]]
-    listed = [block for content in contents if isinstance(content, list) for block in content]
+    listed = list(blocks_in(whole["messages"]))
+    for given in blocks_in(request["messages"]):
+        adapter = ERRORS.get(str(given.get("type")))
+        if adapter and isinstance(error := given.get("content"), dict):
+            found += refusals(adapter, error)
     return found + [said for block in listed for said in refusals(BLOCK, block)]
+
+
+def blocks_in(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The blocks of messages that have a list of them."""
+    for message in messages:
+        if isinstance(content := message.get("content"), list):
+            yield from content
 
 
 def seen(value: Any) -> Any:
@@ -65,8 +85,11 @@ def seen(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     kind = value.get("type")
+    kind = kind if isinstance(kind, str) else ""
     said = {key: seen(one) for key, one in value.items()}
-    return said | UNSEEN.get(kind if isinstance(kind, str) else "", {})
+    if kind in ERRORS and isinstance(said.get("content"), dict):
+        said["content"] = []  # pydantic would read it as such
+    return said | UNSEEN.get(kind, {})
 
 
 def disagreements(requests: Iterable[Any]) -> list[tuple[Any, list[str]]]:
@@ -96,6 +119,14 @@ def test_damaged_requests_fit_the_types_or_are_reported() -> None:
         COUNT / 20 < len(silent) < COUNT / 2
     )  # most damage is seen, and enough is left to compare
     assert [] == disagreements(silent)
+
+
+def test_what_differs_in_one_place_fits_the_types_or_is_reported() -> None:
+    """A request for every block, with any one key gone, or something else under it."""
+    requests = (one for request in samples() for one in in_one_place(request))
+    taken = list(islice(requests, 0, None, STEP))
+    assert len(taken) * STEP > 1000
+    assert [] == disagreements(taken)
 
 
 # Block types.
@@ -143,12 +174,19 @@ def block(name: str) -> dict[str, Any]:
 
 
 def samples() -> Iterator[dict[str, Any]]:
-    """A request for every type of block that the SDK has."""
-    for name in TYPES:
-        yield request_with(block(name))
+    """A request for every type of block that the SDK has, and for every choice in it.
+
+    What a tool holds is no error: that is told in texts.
+    """
+    for name, kinds in TYPES.items():
+        first = block(name)
+        for one in variants(kinds[0], DEPTH):
+            if all(one[key] == first[key] for key in UNSEEN.get(name, {})):
+                yield request_with(one | ({"is_error": False} if name == "tool_result" else {}))
     for kinds in INNER.values():
-        held = {"content": [sample(kinds[0])], "is_error": False}  # an error is told in texts
-        yield request_with(block("tool_result") | held)
+        for inner in variants(kinds[0], DEPTH):
+            held = {"content": [inner], "is_error": False}
+            yield request_with(block("tool_result") | held)
 
 
 def test_what_the_types_make_is_accepted() -> None:

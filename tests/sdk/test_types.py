@@ -3,12 +3,17 @@
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from openai.types.chat import ChatCompletionMessageParam
+from openai.types.chat import (
+    ChatCompletionContentPartParam,
+    ChatCompletionMessageParam,
+    ChatCompletionMessageToolCallUnionParam,
+)
 from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter
 
@@ -16,8 +21,8 @@ from convnorm import check
 from convnorm.rules.read_responses import CALLS
 from convnorm.targets.responses_items import DISPUTED_KEYS, ITEMS
 from convnorm.testing.strategies import Sample, conversations
-from mutate import accepted, damaged, plain
-from sdk_types import by_type, hints, refusals, required, sample
+from mutate import accepted, damaged, in_one_place, plain
+from sdk_types import by_type, hints, members, refusals, required, sample, variants
 
 ADAPTERS: dict[str, tuple[str, TypeAdapter[Any]]] = {
     "openai.chat": ("messages", TypeAdapter(list[ChatCompletionMessageParam])),
@@ -26,6 +31,8 @@ ADAPTERS: dict[str, tuple[str, TypeAdapter[Any]]] = {
 TYPES = by_type(ResponseInputItemParam)
 NEWEST = os.environ["CONVNORM_LANE_OPENAI"] == "3"
 COUNT = settings().max_examples * 20
+STEP = max(1, 1000 // settings().max_examples)
+"""Of what can be listed in full, every so many are looked at; `make thorough` looks at all."""
 
 for_every_api = pytest.mark.parametrize("api", ADAPTERS)
 
@@ -48,7 +55,10 @@ SPOKEN = {"type": "message", "id": "msg_1", "status": "completed"}
 """The same for an assistant message of parts, from the same source."""
 NULL = {"tool_calls": "replies are sent back as their model_dump(), which writes null there"}
 """Keys under which the API takes null for nothing, unlike the types, and why we think so."""
-UNSEEN = {"tool_search_output": "tools", "additional_tools": "tools"}
+UNSEEN: dict[str, dict[str, Any]] = {
+    "tool_search_output": {"tools": []},
+    "additional_tools": {"tools": []},
+}
 """Definitions of tools, which are no part of a history: `check` does not look into them."""
 
 
@@ -86,8 +96,7 @@ def filled(value: Any) -> Any:
             more = SPOKEN
         else:  # with an id, pydantic takes a text for an output message: a list of letters
             said.pop("status", None)
-    if name in UNSEEN:
-        said[UNSEEN[name]] = []
+    said |= UNSEEN.get(name, {})
     return {**more, **{key: filled(one) for key, one in said.items()}}
 
 
@@ -113,7 +122,7 @@ def test_valid_histories_fit_the_types(api: str, data: st.DataObject) -> None:
 @for_every_api
 def test_damaged_requests_fit_the_types_or_are_reported(api: str) -> None:
     """Whatever is done to a request: where `check` finds nothing, the types do not either."""
-    originals = accepted(api) + (list(samples()) if api == "openai.responses" else [])
+    originals = accepted(api) + list(SAMPLES[api]())
     requests = list(damaged(api, originals, COUNT, most=2))
     silent = [request for request in requests if not check(request, api, disputed=True)]
     assert (
@@ -125,12 +134,23 @@ def test_damaged_requests_fit_the_types_or_are_reported(api: str) -> None:
 # Item types.
 
 
-def item(kind: Any, name: str) -> dict[str, Any]:
-    """One item with every key that its type has, save those that users saw refused."""
+def items(kind: Any, name: str) -> Iterator[dict[str, Any]]:
+    """Items with every key that their type has, save those that users saw refused.
+
+    The first is the simplest; each of the others makes one choice in another way.
+    """
     ours = {"id": f"{ITEMS[name].prefix or name}_1"} if ITEMS[name].named else {}
     left_out = {*DISPUTED_KEYS.get(name, ()), *NOT_TAKEN.get(name, {})}
-    said = {key: one for key, one in sample(kind).items() if key not in left_out}
-    return said | ours | OURS.get(name, {})
+    first = sample(kind)
+    for one in variants(kind):
+        if all(one.get(key) == first.get(key) for key in (*left_out, *UNSEEN.get(name, {}))):
+            said = {key: one[key] for key in one if key not in left_out}
+            yield said | ours | OURS.get(name, {})
+
+
+def item(kind: Any, name: str) -> dict[str, Any]:
+    """The simplest of them."""
+    return next(items(kind, name))
 
 
 OURS: dict[str, dict[str, Any]] = {"mcp_approval_response": {"approval_request_id": "mcpr_1"}}
@@ -168,19 +188,78 @@ def request_with(one: dict[str, Any]) -> dict[str, Any]:
 
 
 def samples() -> Iterator[dict[str, Any]]:
-    """A request for every type of item that the SDK has."""
+    """A request for every type of item that the SDK has, and for every choice in it."""
     for name, kinds in TYPES.items():
         for kind in kinds:
-            yield request_with(item(kind, name))
+            yield from map(request_with, items(kind, name))
 
 
-def test_what_the_types_make_is_accepted() -> None:
-    """An item of each type, with all keys it can have, is accepted and fits the types."""
-    for request in samples():
-        assert ([], []) == (
-            check(request, "openai.responses", disputed=True),
-            refused("openai.responses", request),
-        ), json.dumps(request)
+# Messages.
+
+PARTS = by_type(ChatCompletionContentPartParam)
+TOOLS = by_type(ChatCompletionMessageToolCallUnionParam)
+REFUSAL = {"type": "refusal", "refusal": "no"}
+
+
+def messages() -> Iterator[dict[str, Any]]:
+    """A request for every role, part and call that the SDK has, and for every choice in them."""
+    asked = {"role": "user", "content": "?"}
+    call = called(sample(TOOLS["function"][0]))
+    for kind in members(ChatCompletionMessageParam):
+        match one := sample(kind):
+            case {"role": "assistant"}:
+                said = {key: one[key] for key in one if key != "tool_calls"}  # those come below
+                yield {"messages": [asked, {**said, "content": [REFUSAL]}]}
+            case {"role": "tool"}:
+                yield {"messages": [asked, call, one]}
+            case _:
+                yield {"messages": [asked, one]}
+    for name, kinds in PARTS.items():
+        roles = ("user", "assistant", "system", "tool") if name == "text" else ("user",)
+        for role in roles:
+            for part in variants(kinds[0]):
+                said = {"role": role, "content": [part]}
+                if role == "tool":
+                    yield {"messages": [call, {**ANSWER, **said}]}
+                else:
+                    yield {"messages": [asked, said]}
+    for kinds in TOOLS.values():
+        for made in variants(kinds[0]):
+            yield {"messages": [called(made), ANSWER, asked]}
+
+
+ANSWER = {"role": "tool", "tool_call_id": "x", "content": "yes"}
+
+
+def called(call: dict[str, Any]) -> dict[str, Any]:
+    """The assistant's message that makes a call."""
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+AROUND = {
+    "resp-call-output-missing",
+    "resp-computer-safety-unacknowledged",
+    "resp-program-caller-unknown",
+}
+"""Rules about what stands around an item: some choices ask for more than `request_with` gives."""
+SAMPLES = {"openai.chat": messages, "openai.responses": samples}
+
+
+@for_every_api
+def test_what_the_types_make_is_accepted(api: str) -> None:
+    """Whatever the types have, with all keys it can have, is accepted and fits the types."""
+    for request in SAMPLES[api]():
+        found = [one for one in check(request, api, disputed=True) if one.rule not in AROUND]
+        assert ([], []) == (found, refused(api, request)), json.dumps(request)
+
+
+@for_every_api
+def test_what_differs_in_one_place_fits_the_types_or_is_reported(api: str) -> None:
+    """Each of them with any one key gone, or something else under it."""
+    requests = (one for request in SAMPLES[api]() for one in in_one_place(request))
+    taken = list(islice(requests, 0, None, STEP))
+    assert len(taken) * STEP > 1000
+    assert [] == disagreements(api, taken)
 
 
 ONLY_IN_3 = frozenset({"configuration_update"})

@@ -63,13 +63,27 @@ def damaged(seed: str, originals: list[Any], count: int, most: int = 4) -> Itera
         yield request
 
 
+def in_one_place(original: Any) -> Iterator[Any]:
+    """The request with one key or element gone, or something else in its place: all there are."""
+    for number, (node, key) in enumerate(_places(original)):
+        for value in (GONE, None, 7, "x", [], {}):
+            if value is not GONE and node[key] == value:
+                continue
+            request = json.loads(json.dumps(original))
+            node_of, key_of = _places(request)[number]
+            if value is GONE:
+                del node_of[key_of]
+            else:
+                node_of[key_of] = value
+            yield request
+
+
+GONE = object()
+
+
 def _mutate(tree: Any, chance: random.Random) -> None:
     """Change one place of a JSON tree: take it out, put junk in, or copy something there."""
-    places = [
-        (node, key)
-        for node in _nodes(tree)
-        for key in (node if isinstance(node, dict) else range(len(node)))
-    ]
+    places = _places(tree)
     if not places:
         return
     node, key = chance.choice(places)
@@ -87,6 +101,15 @@ def _mutate(tree: Any, chance: random.Random) -> None:
         case _:
             other, there = chance.choice(places)
             node[key] = json.loads(json.dumps(other[there]))
+
+
+def _places(tree: Any) -> list[tuple[Any, Any]]:
+    """Every key of every mapping and every index of every list, with what has it."""
+    return [
+        (node, key)
+        for node in _nodes(tree)
+        for key in (node if isinstance(node, dict) else range(len(node)))
+    ]
 
 
 def _nodes(tree: Any) -> Iterator[Any]:

@@ -5,6 +5,7 @@ import operator
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Annotated, Any, Literal, NotRequired, Required
 
 from pydantic import TypeAdapter, ValidationError
@@ -76,7 +77,36 @@ def sample(hint: Any) -> Any:
         return {"x": sample(arguments[1])}
     if origin is not None:
         return [sample(arguments[0])]
-    return {str: "x", int: 1, float: 1.5, bool: True}.get(hint, {})
+    return PLAIN.get(hint, {})
+
+
+PLAIN: dict[Any, Any] = {str: "x", int: 1, float: 1.5, bool: True, object: {}, Any: {}}
+
+
+def variants(hint: Any, depth: int = 6) -> Iterator[Any]:
+    """The sample of a type, and one for every other choice that stands anywhere in it."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if depth == 0:
+        yield sample(hint)
+    elif is_typeddict(hint):
+        whole = sample(hint)
+        yield whole
+        for key, one in hints(hint).items():
+            others = islice(variants(one, depth - 1), 1, None)
+            yield from ({**whole, key: other} for other in others)
+    elif origin is Literal:
+        yield from arguments
+    elif origin in (typing.Union, types.UnionType, Annotated):
+        for one in arguments if origin is not Annotated else arguments[:1]:
+            yield from variants(one, depth)
+    elif origin is dict:
+        yield from ({"x": one} for one in variants(arguments[1], depth - 1))
+    elif origin in (list, Iterable):
+        yield from ([one] for one in variants(arguments[0], depth - 1))
+    elif hint is type(None):
+        yield None
+    elif hint in PLAIN:  # what else there is, a path or an open file, is no JSON
+        yield sample(hint)
 
 
 def _words(hint: Any) -> list[str]:
