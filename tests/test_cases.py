@@ -35,7 +35,6 @@ CASES = {
 }
 
 NEEDS = {
-    "roles": "the pass that mends roles is not built yet",
     "handoff": "rewriting another agent's tool traffic is an opt-in pass that is not built yet",
     "not ours": "it asks for filtering by trust or visibility, or for pruning, which is not repair",
     "encoding": "no rule says what a provider answers to a lone surrogate",
@@ -43,8 +42,6 @@ NEEDS = {
 OPEN = {
     "agentframework-02-handoff-keeps-user-media": "handoff",
     "goose-08-hidden-messages-stay-put": "not ours",
-    "openclaw-09-id-rewrite-strict9": "roles",
-    "opencode-02-mistral-tool-then-user": "roles",
     "opencode-04-lone-surrogates": "encoding",
     "pydantic-16-untrusted-client-history": "not ours",
     "vercel-01-prune-keeps-pairs-of-kept-tail": "not ours",

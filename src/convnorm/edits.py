@@ -16,7 +16,7 @@ FRONT = -1
 
 
 class Loss(StrEnum):
-    """Everything a repair may cost. A default policy never costs more than the first six."""
+    """Everything a repair may cost. A default policy never costs more than the first seven."""
 
     REASONING = "reasoning that its provider would not take back"
     EMPTY = "a message that said nothing"
@@ -24,6 +24,7 @@ class Loss(StrEnum):
     COPY = "an older or unfinished copy of the same item"
     MEDIA = "media over a limit"
     FIELD = "a key or a value that the target refuses"
+    RANK = "the rank of an instruction"
     # Only by an option the user set:
     RESULT = "a tool result"
     CALL = "a tool call"

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from html import escape
 
 _CLOSED = re.compile(r"\[convnorm:no-result ([0-9a-f]{12})\] [^\[\]]* \[/convnorm\]")
+_TURN = re.compile(r"\[convnorm:turn\] [^\[\]]* \[/convnorm\]")
 _DELIMITER = re.compile(r"<(\s*/?\s*(?:tool-(?:output|call)|history-item))", re.IGNORECASE)
 
 
@@ -39,6 +40,17 @@ def rename(text: str, call_id: str) -> str:
         return text
     start, end = found.span(1)
     return f"{text[:start]}{digest(call_id)}{text[end:]}"
+
+
+def turn(sentence: str) -> str:
+    """The text of a turn that nobody took, where the target wants one."""
+    plain = sentence.replace("[", "(").replace("]", ")")
+    return f"[convnorm:turn] {plain} [/convnorm]"
+
+
+def is_turn(text: str) -> bool:
+    """Whether `text` is, as a whole, what `turn` writes."""
+    return _TURN.fullmatch(text) is not None
 
 
 def quote(text: str, *, call_id: str | None, name: str | None) -> str:

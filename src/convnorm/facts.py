@@ -17,5 +17,6 @@ class Fact(StrEnum):
     IDS = "an id or a name has a form that the target may refuse"
     LINK = "the request continues something, or a ledger says what the server holds"
     FIELDS = "a key, a value or an item is not one of those that every server takes"
+    ROLES = "a role is foreign or refused, or the turns stand in an order that may be refused"
     SOURCES = "the messages are labelled with the source they came from"
     SHAPE = "something has a shape that no pass repairs"

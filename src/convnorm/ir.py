@@ -138,7 +138,11 @@ class Turn:
     edited: bool = False
     """Changed since the model made it."""
     has_more: bool = False
-    """An empty message that still holds keys the dialect does not know."""
+    """It holds keys that say something and that the dialect does not know."""
+    name: str | None = None
+    """The speaker's name, where the wire format has one."""
+    goes_on: bool = False
+    """The caller began a reply, and the model is to go on with it."""
     flaws: tuple[Flaw, ...] = ()
     """What its wire form has that the target refuses."""
     mended: tuple[Flaw, ...] = ()

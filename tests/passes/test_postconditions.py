@@ -56,6 +56,14 @@ REPAIRS = {
         "resp-id-too-long",
         "resp-hosted-item-id-missing",
     },
+    "repair_roles": {
+        "chat-role-invalid",
+        "chat-tool-calls-role",
+        "chat-system-role-unsupported",
+        "chat-developer-role-unsupported",
+        "template-roles-alternate",
+        "resp-role-invalid",
+    },
     "drop_empty": {
         "chat-content-null",
         "chat-content-empty-array",
@@ -77,6 +85,9 @@ REPAIRS = {
 LEFT_TO = {"repair_tool_pairs": "legalise_ids"}
 """By pass: the one that is there for some places of these rules, as `check` says; here, ids that
 are numbers."""
+FOR_OTHERS = {"repair_tool_pairs": "calls_misplaced"}
+"""By pass: a fault under which it cannot keep its promise alone, since nobody but the assistant can
+call a tool."""
 
 
 def assert_broken(rule: str, sample: Sample, policy: Policy) -> None:
@@ -91,7 +102,7 @@ def test_pass_alone_leaves_none_of_its_faults(name: str, dialect: str) -> None:
     """After the pass no rule is broken that it is there for; and it is done after one run."""
     policy = Policy(target=dialect, passes=[name], unrepairable="send")
 
-    @given(broken(dialect))
+    @given(broken(dialect).filter(lambda sample: FOR_OTHERS.get(name) not in sample.applied))
     def holds(sample: Sample) -> None:
         try:
             report = explain(sample.request, policy, context=sample.context)

@@ -21,6 +21,7 @@ from convnorm.dialects.dialect import (
 )
 from convnorm.dialects.openai_chat_fields import field_flaws, is_odd_call, is_plain, speakers
 from convnorm.dialects.openai_chat_reasoning import asks, reasoning_flaws
+from convnorm.dialects.openai_chat_turns import TurnTaking
 from convnorm.envelope import is_close
 from convnorm.facts import Fact
 from convnorm.ir import (
@@ -77,10 +78,13 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
     ids: set[str] = set()
     call_ids: set[str] = set()
     waiting: set[str] = set()
+    taking = TurnTaking(call.target.chat)
     for at, element in enumerate(elements):
         message = element if type(element) is dict else read(element, KEY, at)
         role = message.get("role")
         content = message.get("content")
+        if taking.asks:
+            taking.see(message)
         if type(content) is not str:
             if content is None:
                 if not _may_be_null(message):
@@ -106,19 +110,21 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
             waiting.clear()
         if "tool_calls" in message and (calls := message["tool_calls"]) is not None:
             if role != "assistant" or not isinstance(calls, LIST):
-                facts.add(Fact.SHAPE)
+                facts |= {Fact.SHAPE, Fact.ROLES}
             if not calls:
                 facts.add(Fact.EMPTY)
             else:
                 _survey_calls(calls, waiting, call_ids, facts, limits)
         elif role not in ROLES:
-            facts.add(Fact.SHAPE)
+            facts |= {Fact.SHAPE, Fact.ROLES}
         if "function_call" in message and (old := fields(message["function_call"])) is not None:
             limits.survey(old.get("name"), old.get("arguments"), facts)
     if waiting:
         facts.add(Fact.PAIRING)
     if not elements:
         facts.add(Fact.SHAPE)
+    if taking.is_broken():
+        facts.add(Fact.ROLES)
     if asks(call.target.chat):
         facts.add(Fact.REASONING)  # what the body says of thinking is not seen here
     return facts
@@ -188,8 +194,10 @@ def _turn(raw: object, message: Mapping[str, Any], at: int, flaws: tuple[Flaw, .
         raw,
         at,
         text_id(message.get("id")),
-        empties=(empties := _empties(message)),
-        has_more=bool(empties) and any(message[key] for key in message.keys() - KNOWN),
+        empties=_empties(message),
+        has_more=any(message[key] for key in message.keys() - KNOWN),
+        name=text_id(message.get("name")),
+        goes_on=message.get("prefix") is True,
         flaws=(*flaws, *_number_flaws(message)),
     )
 
@@ -292,6 +300,8 @@ def _message(turn: Turn) -> Any:
     message = mended(was, turn) | {"role": turn.role}
     if turn.id is None:
         message.pop("id", None)
+    if turn.name is None and isinstance(was.get("name"), str):
+        message.pop("name")
     if len(turn.items) == 1 and isinstance(result := turn.items[0], ToolResult):
         if result.paired:
             message |= {"tool_call_id": result.call_id, "content": result.output}

@@ -200,7 +200,7 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
             facts.add(Fact.REASONING)
         if spec.what == "message":
             if item.get("role") not in ROLES:
-                facts.add(Fact.SHAPE)
+                facts |= {Fact.SHAPE, Fact.ROLES}
             if item.get("content") is None:
                 facts.add(Fact.EMPTY)
         elif spec.paired:
@@ -341,8 +341,8 @@ def _turn(raw: object, item: Mapping[str, Any], at: int, call: Call, near: Aroun
         at,
         _item_id(item, spec),
         spec.needs_id,
-        (empties := _empties(item, spec)),
-        has_more=bool(empties) and any(item[key] for key in item.keys() - KNOWN),
+        _empties(item, spec),
+        has_more=any(item[key] for key in item.keys() - KNOWN),
         flaws=(
             *_thought_flaws(item, spec, call),
             *(flaw for flaw in ids if flaw),
@@ -449,6 +449,8 @@ def _element(turn: Turn) -> Any:
             if "output" in _gone(was, spec, turn):
                 item["output"] = ""
         case items if spec.what == "message":
+            if turn.role != _role(was, spec):
+                item["role"] = turn.role
             before = _items(turn.raw, was, spec)
             if len(items) != len(before) or not all(map(same_item, items, before)):
                 item["content"] = _content(items, turn.role)

@@ -25,6 +25,7 @@ from convnorm.passes.drop_empty import DropEmpty
 from convnorm.passes.legalise_ids import LegaliseIds
 from convnorm.passes.repair_arguments import RepairArguments
 from convnorm.passes.repair_reasoning import RepairReasoning
+from convnorm.passes.repair_roles import RepairRoles
 from convnorm.passes.repair_tool_pairs import RepairToolPairs
 from convnorm.passes.scrub_fields import ScrubFields
 from convnorm.passes.settle_link import SettleLink
@@ -49,6 +50,8 @@ ORDER = (
     LegaliseIds,
     # Only now is it known which turns have nothing left to say.
     DropEmpty,
+    # Who speaks after whom depends on which turns are left.
+    RepairRoles,
     # What is still sent is looked at key by key.
     ScrubFields,
 )

@@ -25,6 +25,8 @@ APIS = {
             Fault.NULL_OUTPUT: "chat-content-null",
             Fault.NAME_MISSING: "chat-function-name-invalid",
             Fault.NAME_EMPTY: "chat-function-name-invalid",
+            Fault.FOREIGN_ROLE: "chat-role-invalid",
+            Fault.MISPLACED_CALLS: "chat-tool-calls-role",
         },
     ),
     "openai.responses": Target(
@@ -78,6 +80,7 @@ APIS = {
             Fault.CALLER_UNKNOWN: "resp-program-caller-unknown",
             Fault.TRIGGER_EARLY: "resp-compaction-trigger-not-last",
             Fault.TRIGGER_TWICE: "resp-compaction-trigger-not-last",
+            Fault.FOREIGN_ROLE: "resp-role-invalid",
         },
     ),
     # Its dialect and its passes are not built: its rules are, for check().

@@ -38,6 +38,10 @@ class ChatProfile(Profile):
         Fault.CONTENT_LISTED: ("text_only", "groq-assistant-content-string"),
         Fault.CONTENT_NULL: ("null_content", "ollama-content-nil"),
         Fault.CONTENT_MISSING: ("content_required", "xai-content-required"),
+        Fault.SYSTEM_REFUSED: ("no_system", "chat-system-role-unsupported"),
+        Fault.DEVELOPER_REFUSED: ("developer_role", "chat-developer-role-unsupported"),
+        Fault.OUT_OF_TURN: ("alternating", "template-roles-alternate"),
+        Fault.OUT_OF_ORDER: ("strict_order", "mistral-message-order"),
     }
 
     names: Verdict = "disputed"
@@ -91,6 +95,11 @@ class ChatProfile(Profile):
     def typed(self) -> bool:
         """Whether a value that has not its type is refused."""
         return self.odd_parts == "refused"
+
+    @property
+    def no_system(self) -> bool:
+        """Whether system messages are known to be refused."""
+        return self.system_role == "refused"
 
     @property
     def calls_think(self) -> bool:

@@ -77,6 +77,21 @@ class Pen:
         name = f"{self._seed}/{self.number()}".encode()
         return f"{prefix}_{blake2b(name, digest_size=12).hexdigest()}"
 
+    def call_id(self) -> str:
+        """The id of a call as this server takes it, which nobody mints twice."""
+        if self.target.profile.nine_character_ids == "accepted":
+            return self.id("call")
+        number = blake2b(self.id("call").encode(), digest_size=9).digest()
+        return "".join(  # letters and digits in turn: no counter looks like that
+            chr(ord("0") + one % 10 if at % 2 else ord("a") + one % 26)
+            for at, one in enumerate(number)
+        )
+
+    def count(self, number: int) -> str:
+        """The id of a call as a client makes it that counts its calls."""
+        nine = self.target.profile.nine_character_ids != "accepted"
+        return f"calls{number:04}" if nine else f"call_{number}"
+
     def user(self) -> str:
         """What users say, again and again."""
         return self.pick(USER)

@@ -10,8 +10,11 @@ from typing import Any, NoReturn
 
 from convnorm import Context, Policy, Report, UnrepairableError, check, explain, normalize_request
 from convnorm.edits import Loss
+from convnorm.envelope import is_turn
 from convnorm.pipeline import Change, run, take_apart
 from convnorm.testing.reading import (
+    FOREIGN,
+    SPEAKERS,
     Reading,
     Returned,
     Said,
@@ -66,7 +69,9 @@ def sound(sample: Sample, policy: AnyPolicy = None) -> None:
 def untouched(sample: Sample, policy: AnyPolicy = None) -> None:
     """Every edit repairs a rule that check reports; without one the same objects come back.
 
-    A replayed copy can hide a fault: what it hid is reported once the copy is gone.
+    A replayed copy can hide a fault: what it hid is reported once the copy is gone. One repair can
+    also bring out another fault: then the request, with those who speak called by their usual
+    names, is refused for it if the pass is left out that repairs it.
     """
     report = explain(sample.request, policy, context=sample.context)
     reported = _rules(sample, policy, disputed=True)
@@ -74,6 +79,9 @@ def untouched(sample: Sample, policy: AnyPolicy = None) -> None:
     if surprises and any(edit.by in COPIERS for edit in report.edits):
         reported |= _rules_without_copies(sample, policy)
         surprises = [edit for edit in report.edits if edit.rule not in reported]
+    for name in {edit.by for edit in surprises}:
+        brought_out = _rules_without(name, _plainly(sample), policy)
+        surprises = [e for e in surprises if e.by != name or e.rule not in brought_out]
     if surprises:
         _fail(f"edits for rules that check does not report: {surprises}", sample)
     if reported:
@@ -112,7 +120,9 @@ def stable_prefix(growth: Growth, policy: AnyPolicy = None) -> int:
 
     The frontier is the first call unanswered before, by the client or by the server, or the first
     result that no call stands before: both may still find their other half. It is also the first
-    message that turns out to be part of a replay once the rest of the replay has come.
+    message that turns out to be part of a replay once the rest of the replay has come; a turn that
+    was invented because nothing followed yet; and where the speakers must take turns, the message
+    before what may change, since the next one of the same speaker is joined to it.
     """
     before = explain(growth.before.request, policy, context=growth.before.context)
     after = explain(growth.after.request, policy, context=growth.after.context)
@@ -120,6 +130,7 @@ def stable_prefix(growth: Growth, policy: AnyPolicy = None) -> int:
     given = growth.after.request[history_key(growth.after.request)]
     replayed = {id(given[at]) for at in _dropped_copies(after)}
     end = min([end, *(at for at, each in enumerate(before.messages) if id(each) in replayed)])
+    end -= _may_go_on(_sent(before), end, policy, growth.before)
     for at in range(end):
         was = dump(wire(before.messages[at]))
         now = dump(wire(after.messages[at])) if at < len(after.messages) else "nothing"
@@ -234,6 +245,36 @@ def _rules_without_copies(sample: Sample, policy: AnyPolicy) -> set[str]:
     return _rules(Sample(_sent(once), _again(sample.context)), policy, disputed=True)
 
 
+def _plainly(sample: Sample) -> Sample:
+    """The same, with everybody called what the API calls him, and calls made by the assistant."""
+    key, labels = history_key(sample.request), sample.context.sources
+    elements: list[Any] = []
+    sources: list[str | None] = []
+    for at, element in enumerate(map(wire, sample.request[key])):
+        parts = [element]
+        if isinstance(role := element.get("role"), str):
+            element["role"] = FOREIGN.get(role.casefold(), role)
+        if element.get("tool_calls") and element.get("role") in ("user", "system", "developer"):
+            parts.append({"role": "assistant", "tool_calls": element.pop("tool_calls")})
+        elements += parts
+        sources += [labels[at]] * len(parts) if labels else []
+    facts = _again(sample.context).model_copy(update={"sources": tuple(sources)})
+    return Sample({**sample.request, key: elements}, facts)
+
+
+def _rules_without(name: str, sample: Sample, policy: AnyPolicy) -> set[str]:
+    """What is wrong with what all other passes leave."""
+    whole = take_apart(sample.request, policy, sample.context).policy
+    others = whole.model_copy(
+        update={
+            "passes": tuple(each for each in whole.passes if each.name != name),
+            "unrepairable": "send",
+        }
+    )
+    left = explain(sample.request, others, context=sample.context)
+    return _rules(Sample(_sent(left), _again(sample.context)), policy, disputed=True)
+
+
 def _dropped_copies(report: Report) -> set[int]:
     """The elements that went, or lost something, because the same thing is elsewhere."""
     return _places(report, lambda edit: edit.what == "drop" and edit.rule in COPIES)
@@ -262,28 +303,62 @@ def _conserve_said(
         "audio": _places(report, lambda edit: edit.loss == Loss.FIELD),
     }
     dropped = {said.what for said in before.said if said.at in unusable.get(said.role, ())}
+    rules = {edit.rule for edit in report.edits}
     for said in before.said:
         if said.at not in copies or said.id in ids:
             continue
-        if said.what not in dropped and not any(_same_said(said, other) for other in after.said):
+        if said.what not in dropped and not Told(after.said, rules).goes_on_with(said):
             _fail(f"dropped as a copy, and no other is left: {said}", sample, report.request)
-    rest = iter(after.said)
+    told = Told(after.said, rules)
     for said in before.said:
         if said.at in unusable.get(said.role, ()):
             continue
-        if said.at not in copies and not any(_same_said(said, other) for other in rest):
+        if said.at not in copies and not told.goes_on_with(said):
             _fail(f"lost or out of order: {said}", sample, report.request)
 
 
-def _same_said(one: Said, other: Said) -> bool:
-    if one.role == "item":
-        # A server knows its item by the id; one that cannot be sent is quoted whole.
-        same = other.role == "item" and one.id is not None and one.id == other.id
-        quoted = other.role == "user" and one.text in words_in(other)
-        return same or quoted or one.what == other.what
-    # Who speaks under a name that cannot be sent is told in the text.
-    named = one.name is not None and other.what == (one.role, f"{one.name}: {one.text}")
-    return one.what == other.what or named
+JOINED = "template-roles-alternate"
+"""Under this rule several messages may be told as one, each on lines of its own."""
+RANKED = (JOINED, "chat-system-role-unsupported", "chat-developer-role-unsupported")
+"""Under these rules instructions may be told by somebody of a lower rank."""
+LOWER = {"developer": ("system", "user"), "system": ("user",)}
+
+
+class Told:
+    """What was said afterwards, read once from its beginning to its end."""
+
+    def __init__(self, said: list[Said], rules: set[str]) -> None:
+        self.said, self.joined = said, JOINED in rules
+        self.lower = LOWER if not rules.isdisjoint(RANKED) else {}
+        self.at, self.start = 0, 0
+
+    def goes_on_with(self, one: Said) -> bool:
+        """Whether `one` is told somewhere from here on; then the reading goes on behind it."""
+        while self.at < len(self.said):
+            end = self._end_of(one, self.said[self.at])
+            if end is not None:
+                self.start = end
+                return True
+            self.at, self.start = self.at + 1, 0
+        return False
+
+    def _end_of(self, one: Said, other: Said) -> int | None:
+        """Where in the text of `other` it ends, if it is told there."""
+        whole = len(other.text) + 1
+        if one.role == "item":
+            # A server knows its item by the id; one that cannot be sent is quoted whole.
+            same = other.role == "item" and one.id is not None and one.id == other.id
+            quoted = other.role == "user" and one.text in words_in(other)
+            return whole if same or quoted or one.what == other.what else None
+        if other.role not in (one.role, *self.lower.get(one.role, ())):
+            return None
+        if not self.joined or one.role not in SPEAKERS:
+            # Who speaks under a name that cannot be sent is told in the text.
+            told = (one.text, one.text if one.name is None else f"{one.name}: {one.text}")
+            return whole if other.text in told and not self.start else None
+        lines, start = f"\n{other.text}\n", self.start
+        found = lines.find(f"\n{one.text}\n", start)
+        return None if found < 0 else found + len(one.text) + 1
 
 
 def _conserve_calls(
@@ -387,6 +462,17 @@ def _frontier(sample: Sample, policy: AnyPolicy) -> int:
         if element.get("status") == "in_progress" or element.get("type") == "compaction_trigger"
     ]
     return min([*closed, *working, len(report.messages)])
+
+
+def _may_go_on(sent: Mapping[str, Any], end: int, policy: AnyPolicy, sample: Sample) -> bool:
+    """Whether what comes at `end` can be joined to the message before it, or take its place."""
+    elements = sent[history_key(sent)]
+    last = wire(elements[end - 1]) if end else {}
+    if last.get("role") not in SPEAKERS or last.get("tool_calls"):
+        return False
+    chat = take_apart(sample.request, policy, sample.context).call.target.chat
+    text = last.get("content")
+    return chat.alternating or (end == len(elements) and isinstance(text, str) and is_turn(text))
 
 
 def _real(invented: object, key: str) -> dict[str, Any]:

@@ -38,9 +38,15 @@ def message(pen: Pen, role: str, text: str) -> Element:
 
 def opening(pen: Pen) -> list[Element]:
     """Instructions, or none."""
-    known = pen.target.chat.developer_role == "accepted"
-    role = pen.pick((None, "system", "developer" if known else "system"))
+    role = pen.pick((None, *instructing(pen)))
     return [message(pen, role, pen.pick(SYSTEM))] if role else []
+
+
+def instructing(pen: Pen) -> list[str]:
+    """The roles of instructions that this server takes without doubt."""
+    chat = pen.target.chat
+    verdicts = {"system": chat.system_role, "developer": chat.developer_role}
+    return [role for role, verdict in verdicts.items() if verdict == "accepted"]
 
 
 def question(pen: Pen) -> list[Element]:
@@ -122,7 +128,7 @@ def exchange(pen: Pen, *, counters: bool | None = None) -> list[Element]:
     """
     counts = pen.counters if counters is None else counters
     size = 1 + pen.below(4) if pen.chance() else 1
-    ids = [f"call_{n}" if counts else pen.id("call") for n in range(size)]
+    ids = [pen.count(n) if counts else pen.call_id() for n in range(size)]
     calls = [call(pen, call_id) for call_id in ids]
     if size > 1 and pen.chance(3):  # the same call twice, on purpose
         calls[1] = {**calls[0], "id": ids[1]}
@@ -140,7 +146,9 @@ def legacy(pen: Pen) -> list[Element]:
 
 
 def reminder(pen: Pen) -> list[Element]:
-    """Instructions in the middle of a history."""
+    """Instructions in the middle of a history, or a question where none are taken."""
+    if "system" not in instructing(pen):
+        return question(pen)
     return [message(pen, "system", pen.pick(SYSTEM))]
 
 
@@ -155,13 +163,32 @@ SCENES: tuple[Callable[[Pen], list[Element]], ...] = (
 )
 
 
+def worked(pen: Pen) -> list[Element]:
+    """A reply after one or two exchanges with tools."""
+    return [*exchange(pen), *(exchange(pen) if pen.chance(3) else ()), *answer(pen)]
+
+
+REPLIES: tuple[Callable[[Pen], list[Element]], ...] = (answer, worked, legacy)
+"""What can stand between two questions where the speakers take turns."""
+
+
 def written(pen: Pen, *, linked: bool = False) -> Draft:
     """A valid history; Chat knows no links to what a server holds."""
     del linked
     draft = Draft(KEY, [*opening(pen), *question(pen)], {"model": pen.target.model or "gpt-5.1"})
+    if in_turns(pen):
+        for _ in range(pen.below(4)):
+            draft.elements += [*pen.pick(REPLIES)(pen), *question(pen)]
+        draft.elements += exchange(pen) if pen.chance(3) else ()
+        return draft
     for _ in range(pen.below(5)):
         draft.elements += pen.pick(SCENES)(pen)
     return draft
+
+
+def in_turns(pen: Pen) -> bool:
+    """Whether this server minds who speaks after whom."""
+    return pen.target.chat.alternating or pen.target.chat.strict_order
 
 
 def gaps(elements: Sequence[Mapping[str, Any]]) -> list[int]:

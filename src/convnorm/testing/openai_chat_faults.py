@@ -8,6 +8,7 @@ from convnorm.testing.draft import (
     CUT,
     NO_NAMES,
     ODD_NAMES,
+    SYSTEM,
     TOOLS,
     Draft,
     Element,
@@ -15,6 +16,7 @@ from convnorm.testing.draft import (
 )
 from convnorm.testing.faults import Mutator, place, repeat, replays, sources, vendor_keys
 from convnorm.testing.openai_chat import (
+    MEDIA,
     call,
     calling,
     exchange,
@@ -63,7 +65,7 @@ def pending_result(pen: Pen, draft: Draft) -> None:
 
 def orphan_result(pen: Pen, draft: Draft) -> None:
     """A result whose call was never in the history."""
-    place(pen, draft, [result(pen, pen.id("call"))], gaps)
+    place(pen, draft, [result(pen, pen.call_id())], gaps)
 
 
 def headless_results(pen: Pen, draft: Draft) -> None:
@@ -120,7 +122,7 @@ def interleaved_exchange(pen: Pen, draft: Draft) -> None:
 
 
 def _batch_under_one_id(pen: Pen, draft: Draft, *, equal: bool) -> None:
-    name = pen.pick(("call_0", "undefined", pen.id("call")))
+    name = pen.pick((pen.count(0), "undefined", pen.call_id()))
     first = call(pen, name)
     second = dict(first) if equal else {**call(pen, name), "x_index": 1}
     answers = [result(pen, name) for _ in range(1 + pen.below(2))]
@@ -220,7 +222,7 @@ def replayed_unanswered(pen: Pen, draft: Draft) -> None:
 
 def _odd_call(pen: Pen, draft: Draft, values: Element) -> None:
     """An exchange in which one call of a function is not as it should be."""
-    name = pen.id("call")
+    name = pen.call_id()
     made: Element = {"name": pen.pick(TOOLS), "arguments": pen.pick(ARGUMENTS)}
     body = {key: value for key, value in (made | values).items() if value != "left out"}
     turn = calling(pen, [{"id": name, "type": "function", "function": body}])
@@ -327,6 +329,85 @@ def content_of_calls_null(pen: Pen, draft: Draft) -> None:
     place(pen, draft, [turn, result(pen, name)], gaps)
 
 
+def call_id_odd(pen: Pen, draft: Draft) -> None:
+    """The ids of an exchange are of another form."""
+    place(pen, draft, [calling(pen, [call(pen, "call_1")]), result(pen, "call_1")], gaps)
+
+
+def role_foreign(pen: Pen, draft: Draft) -> None:
+    """Somebody speaks under the name that another library gives him."""
+    role = pen.pick(("human", "ai", "model", "bot", "User", "CHATBOT"))
+    turn = message(pen, role, pen.says())
+    if role == "ai" and pen.chance():
+        asked, *answers = minted(pen)
+        place(pen, draft, [{**asked, "role": role}, *answers], gaps)
+    else:
+        place(pen, draft, [turn], gaps)
+
+
+def system_refused(pen: Pen, draft: Draft) -> None:
+    """The model is given a system message."""
+    place(pen, draft, [message(pen, "system", pen.pick(SYSTEM))], gaps)
+
+
+def developer_refused(pen: Pen, draft: Draft) -> None:
+    """The model is given a developer message."""
+    turn = message(pen, "developer", pen.pick(SYSTEM))
+    if pen.chance():
+        draft.elements.insert(0, turn)
+    else:
+        place(pen, draft, [turn], gaps)
+
+
+def calls_misplaced(pen: Pen, draft: Draft) -> None:
+    """A message of somebody else makes the assistant's calls."""
+    asked, *answers = minted(pen)
+    role = pen.pick(("user", "user", "system", "ai"))
+    place(pen, draft, [{**asked, "role": role}, *answers], gaps)
+
+
+def _twice(pen: Pen, role: str) -> list[Element]:
+    """Two or three messages of one role, with names and keys of their own."""
+    turns = [message(pen, role, f"line {pen.number()}") for _ in range(2 + pen.below(2))]
+    match pen.below(4):
+        case 1:
+            turns = [{**turn, "name": pen.pick(("ann", "bob"))} for turn in turns]
+        case 2:
+            turns[-1] |= {"x_trace": pen.number(), "id": pen.id("m")}
+        case 3:
+            turns[-1]["content"] = [{"type": "text", "text": "see"}, pen.pick(MEDIA)]
+    return turns
+
+
+def spoken_twice(pen: Pen, draft: Draft) -> None:
+    """Somebody speaks twice in a row."""
+    place(pen, draft, _twice(pen, pen.pick(("user", "assistant"))), gaps)
+
+
+def instructed_late(pen: Pen, draft: Draft) -> None:
+    """Instructions stand behind the head, or are several."""
+    role = pen.pick(("system", "developer"))
+    if pen.chance():
+        draft.elements[:0] = _twice(pen, role)
+    else:
+        place(pen, draft, [message(pen, role, pen.pick(SYSTEM))], gaps)
+
+
+def spoken_first(pen: Pen, draft: Draft) -> None:
+    """The assistant speaks before any user."""
+    draft.elements[:0] = [message(pen, "assistant", f"hello {pen.number()}")]
+
+
+def spoken_behind_result(pen: Pen, draft: Draft) -> None:
+    """The user speaks while a result waits for its reply."""
+    place(pen, draft, [*minted(pen), *question(pen)], gaps)
+
+
+def spoken_last(pen: Pen, draft: Draft) -> None:
+    """A reply is last."""
+    draft.elements.append(message(pen, "assistant", f"answer {pen.number()}"))
+
+
 _ALL: tuple[Mutator, ...] = (
     missing_result,
     missing_results,
@@ -361,6 +442,16 @@ _ALL: tuple[Mutator, ...] = (
     key_not_taken,
     content_listed,
     content_of_calls_null,
+    call_id_odd,
+    role_foreign,
+    calls_misplaced,
+    system_refused,
+    developer_refused,
+    spoken_twice,
+    instructed_late,
+    spoken_first,
+    spoken_behind_result,
+    spoken_last,
     vendor_keys,
     replayed_unanswered,
     *replays(question, minted, gaps),

@@ -534,6 +534,12 @@ def half_message(pen: Pen, draft: Draft) -> None:
     place(pen, draft, [turn], gaps)
 
 
+def role_foreign(pen: Pen, draft: Draft) -> None:
+    """Somebody speaks under the name that another library gives him."""
+    role = pen.pick(("human", "ai", "model", "bot", "User", "CHATBOT"))
+    place(pen, draft, [{"role": role, "content": pen.says()}], gaps)
+
+
 _ALL: tuple[Mutator, ...] = (
     missing_result,
     missing_results,
@@ -582,6 +588,7 @@ _ALL: tuple[Mutator, ...] = (
     caller_unknown,
     trigger_early,
     half_message,
+    role_foreign,
     vendor_keys,
     half_stripped_reasoning,
     half_stripped_call,

@@ -24,6 +24,12 @@ CALLS = {
 """Responses: the calls that the client answers, and where their name and arguments stand."""
 OUTPUTS = {f"{kind}_output" for kind in CALLS}
 SPEAKERS = ("system", "developer", "user", "assistant")
+FOREIGN = {
+    "human": "user",
+    **dict.fromkeys(("ai", "model", "bot", "chatbot", "gpt"), "assistant"),
+    **{role: role for role in SPEAKERS},
+}
+"""Who speaks, by whatever name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +182,7 @@ def _asked(arguments: Any) -> str:
 
 def _spoken(at: int, element: Mapping[str, Any]) -> Iterator[Said]:
     role, kind = element.get("role"), element.get("type", "message")
+    role = FOREIGN.get(role.casefold()) if isinstance(role, str) else None
     if kind == "reasoning":
         if element.get("encrypted_content"):
             yield Said(at, "reasoning", element["encrypted_content"])

@@ -6,15 +6,20 @@ from convnorm.rules.openai_chat.common import API, TYPES, messages, user
 from convnorm.rules.rule import AS_THE_RULE, Finding, Rule
 from convnorm.rules.scan import Scan, shown
 
-FOREIGN = frozenset({"human", "ai", "model", "bot"})
-"""Roles of other APIs that say who spoke."""
+FOREIGN = frozenset({"human", "ai", "model", "bot", "chatbot", "gpt"})
+"""Roles of other APIs and libraries that say who spoke, in small letters."""
+SPEAKERS = frozenset({"system", "developer", "user", "assistant"})
+
+
+def says_who(role: object) -> bool:
+    """Whether a role says who spoke, though this API does not have it."""
+    return isinstance(role, str) and role.casefold() in FOREIGN | SPEAKERS
 
 
 def _odd_roles(scan: Scan) -> Iterator[Finding]:
     for at, message in messages(scan, scan.odd_roles):
         role = message.get("role")
-        known = isinstance(role, str) and role in FOREIGN
-        repair = AS_THE_RULE if known else None  # only the user knows who spoke
+        repair = AS_THE_RULE if says_who(role) else None  # only the user knows who spoke
         yield Finding(at, ".role", f"the role is {shown(role)}", repair=repair)
 
 
@@ -48,7 +53,15 @@ ROLES = (
             "'function', 'tool', and 'developer'. (wording not verified)"
         ),
         certainty="documented",
-        sources=(TYPES,),
+        # Where other roles come from: langchain's message types, Cohere's old chat history,
+        # Gemini's contents and ShareGPT's files.
+        sources=(
+            TYPES,
+            "langchain_core.messages (human, ai)",
+            "docs.cohere.com/v1/reference/chat (USER, CHATBOT, SYSTEM)",
+            "ai.google.dev/api/caching#Content (model)",
+            "lm-sys/FastChat (ShareGPT: human, gpt)",
+        ),
         repair="repair_roles",
         loss="nothing; a role that no API is known for is not repaired",
         remedy="use a role that the API has: only you know who spoke",

@@ -10,7 +10,8 @@ from convnorm.rules.openai_chat.common import (
     speaks_otherwise,
     user,
 )
-from convnorm.rules.rule import Finding, Rule
+from convnorm.rules.openai_chat.roles import says_who
+from convnorm.rules.rule import AS_THE_RULE, Finding, Rule
 from convnorm.rules.scan import Scan, shown
 from convnorm.wire import LIST, fields
 
@@ -83,7 +84,10 @@ def _misplaced_calls(scan: Scan) -> Iterator[Finding]:
         role, calls = message.get("role"), message.get("tool_calls")
         empty = isinstance(calls, LIST) and not calls
         if role != "assistant" and not empty:
-            yield Finding(at, ".tool_calls", f"a message of role {shown(role)} calls tools")
+            # A tool does not call tools, and of an unknown role only the user knows who it is.
+            repair = AS_THE_RULE if says_who(role) and isinstance(calls, LIST) else None
+            why = f"a message of role {shown(role)} calls tools"
+            yield Finding(at, ".tool_calls", why, repair=repair)
 
 
 def _malformed(scan: Scan) -> Iterator[Finding]:
@@ -246,8 +250,8 @@ SHAPES = (
         error="400 (documented; no wording seen)",
         certainty="documented",
         sources=(TYPES,),
-        repair=None,
-        loss="",
+        repair="repair_roles",
+        loss="nothing: the calls move to an assistant message directly behind",
         remedy="move the calls to an assistant message, or leave them out",
         example={
             "messages": [

@@ -35,7 +35,15 @@ def _odd_types(scan: ResponsesScan) -> Iterator[Finding]:
 def _odd_roles(scan: ResponsesScan) -> Iterator[Finding]:
     for at in scan.odd_roles:
         role = (scan.views[at] or {}).get("role")
-        yield Finding(at, ".role", f"the role of a message is {shown(role)}")
+        known = isinstance(role, str) and role.casefold() in SPEAKERS
+        repair = AS_THE_RULE if known else None  # only the user knows who spoke
+        yield Finding(at, ".role", f"the role of a message is {shown(role)}", repair=repair)
+
+
+SPEAKERS = frozenset(
+    {"system", "developer", "user", "assistant", "human", "ai", "model", "bot", "chatbot", "gpt"}
+)
+"""Roles that say who spoke, in small letters: the API's own, and those of other libraries."""
 
 
 def _odd_parts(scan: ResponsesScan) -> Iterator[Finding]:
@@ -202,8 +210,8 @@ SHAPES = (
         ),
         certainty="documented",
         sources=(TYPES,),
-        repair=None,
-        loss="",
+        repair="repair_roles",
+        loss="nothing; a role that no API is known for is not repaired",
         remedy="use a role that the API has; send a tool message as a function_call_output",
         example={"input": [{"role": "tool", "content": "10 EUR"}]},
         find=_odd_roles,
@@ -222,7 +230,7 @@ SHAPES = (
             "tinyhumansai/openhuman#3624",
             "BerriAI/litellm#17507",
         ),
-        repair="repair_roles",
+        repair="fit_media",
         loss="nothing; an image of an assistant message becomes a user message or a mark",
         remedy="name the parts by the role of their message",
         example={
