@@ -67,7 +67,9 @@ def record(console: Console, seed: dict[str, Any]) -> bool:
     left_after, question = seed["left_after"], seed["input"]
     console.print(f"\nThe consumer leaves after {left_after} of {len(seed['stream'])} updates.")
     console.print("\n[bold]a history that is written when the stream is over[/]")
-    console.print(f"  nothing; whoever moved a bookmark to {left_after} has lost the turn")
+    console.print(
+        f"  {written_at_the_end(seed)}, and whoever counts updates has a bookmark at {left_after}"
+    )
     console.print("\n[bold]the recorder's history, loaded anew[/]")
     with TemporaryDirectory() as folder, closing(SqliteStore(Path(folder) / "demo.db")) as store:
         found = anyio.run(leave, store, seed)
@@ -89,6 +91,22 @@ def record(console: Console, seed: dict[str, Any]) -> bool:
     together = found.bookmark == len(found.items) == found.checkpoint["items"]
     kept = found.items[0] == question and found.items == delivered.items and found.turn is None
     return together and kept and not report.remaining
+
+
+def written_at_the_end(seed: dict[str, Any]) -> list[Any]:
+    """What is left of the turn where it is stored behind the loop."""
+    history: list[Any] = []
+
+    def turn() -> None:
+        answer = []
+        for update in seed["stream"]:
+            answer.append(update)
+            if len(answer) == seed["left_after"]:
+                return
+        history.extend([seed["input"], answer])
+
+    turn()
+    return history
 
 
 async def leave(store: SqliteStore, seed: dict[str, Any]) -> Snapshot:

@@ -4,7 +4,18 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from convnorm.mergers.merger import Answer, Keys, Note, get, plain, whole_object
+from convnorm.mergers.merger import (
+    Answer,
+    Keys,
+    Note,
+    get,
+    grow,
+    index,
+    joined,
+    plain,
+    text,
+    whole_object,
+)
 from convnorm.wire import LIST, fields
 
 EVENTS = frozenset(
@@ -15,7 +26,6 @@ EVENTS = frozenset(
         "content_block_start",
         "content_block_delta",
         "content_block_stop",
-        "ping",
         "error",
     }
 )
@@ -30,6 +40,8 @@ OF_THE_CLIENT = frozenset({"parsed_output"})
 """What the client's helpers add and the API does not take."""
 THINKING = ("thinking", "redacted_thinking")
 PROOFS = ("signature", "data")
+INPUT = "the input as text"
+"""Where a block keeps its input as long as it comes in."""
 RUNS_ON_THE_SERVER = ("server_tool_use", "mcp_tool_use")
 
 
@@ -38,8 +50,6 @@ class AnthropicMessages:
 
     def __init__(self) -> None:
         self._blocks: dict[int, Keys] = {}
-        self._inputs: dict[int, str] = {}
-        """By block: the text of its input, as far as it came."""
         self._done: set[int] = set()
         self._finished = False
         self._usage: Keys = {}
@@ -49,7 +59,7 @@ class AnthropicMessages:
     @staticmethod
     def takes(update: Any) -> bool:
         """An event, or a whole message, which unlike an item tells its usage."""
-        kind = get(update, "type")
+        kind = text(update, "type")
         return kind in EVENTS or (kind == "message" and get(update, "usage") is not None)
 
     def add(self, update: Any) -> None:
@@ -62,11 +72,11 @@ class AnthropicMessages:
                 self._done.update(self._blocks)
             case "content_block_start":
                 block = plain(get(update, "content_block"), OF_THE_CLIENT)
-                self._blocks[get(update, "index")] = block
+                self._blocks[index(update, "index")] = block
             case "content_block_delta":
-                self._delta(get(update, "index"), get(update, "delta"))
+                self._delta(index(update, "index"), get(update, "delta"))
             case "content_block_stop":
-                self._done.add(get(update, "index"))
+                self._done.add(index(update, "index"))
             case "message_delta":
                 self._usage |= plain(get(update, "usage"))
                 self._finished = get(get(update, "delta"), "stop_reason") is not None
@@ -75,12 +85,13 @@ class AnthropicMessages:
 
     def answer(self, *, over: bool) -> Answer:  # noqa: ARG002  # events say themselves when it is over
         """The message as people append it: its role and its blocks."""
-        blocks = [self._written(at) for at in sorted(self._blocks)]
+        blocks: list[Keys] = joined([self._blocks[at] for at in sorted(self._blocks)])
         notes, cut = list(self._notes), False
         if not self._finished:
             blocks, halves = self._kept(blocks)
             notes += halves
             cut = bool(blocks)
+        blocks = [_with_input(block) for block in blocks]
         items = ({"role": "assistant", "content": blocks},) if blocks else ()
         return Answer(
             items=items,
@@ -92,7 +103,7 @@ class AnthropicMessages:
         )
 
     def _start(self, message: Any) -> None:
-        self._id = get(message, "id")
+        self._id = text(message, "id")
         self._usage = plain(get(message, "usage"))
         content = get(message, "content")
         for at, block in enumerate(content if isinstance(content, LIST) else ()):
@@ -100,34 +111,25 @@ class AnthropicMessages:
         self._finished = get(message, "stop_reason") is not None
 
     def _delta(self, at: int, delta: Any) -> None:
-        kind, block = get(delta, "type"), self._blocks[at]
+        kind, block = text(delta, "type"), self._blocks[at]
         if kind in PIECES:
             ours, theirs = PIECES[kind]
-            block[theirs] = block.get(theirs, "") + (get(delta, ours) or "")
+            grow(block, theirs, get(delta, ours) or "")
         elif kind == "input_json_delta":
-            self._inputs[at] = self._inputs.get(at, "") + get(delta, "partial_json")
+            grow(block, INPUT, get(delta, "partial_json"))
         elif kind == "citations_delta":
             block["citations"] = [*block.get("citations", ()), plain(get(delta, "citation"))]
         else:
             why = f"a delta of an unknown kind for block {at}"
             self._notes.append(Note(kind="update", why=why, raw=fields(delta)))
 
-    def _written(self, at: int) -> Keys:
-        text = self._inputs.get(at)
-        if not text:
-            return self._blocks[at]
-        try:
-            return {**self._blocks[at], "input": json.loads(text)}
-        except (ValueError, RecursionError):
-            return {**self._blocks[at], "input": {"INVALID_JSON": text}}  # as the API's own guide
-
     def _kept(self, blocks: list[Keys]) -> tuple[list[Keys], list[Note]]:
         """Of a message that was cut: what may be sent again, and notes of the rest."""
         notes: list[Note] = []
-        answered = {block.get("tool_use_id") for block in blocks}
+        answered = [block.get("tool_use_id") for block in blocks]
         kept: list[Keys] = []
         for at, block in zip(sorted(self._blocks), blocks, strict=True):
-            done = at in self._done or whole_object(self._inputs.get(at))
+            done = at in self._done or whole_object(block.get(INPUT))
             if why := _why_not(block, done=done, answered=answered):
                 notes.append(_note(block, why))
             else:
@@ -137,7 +139,18 @@ class AnthropicMessages:
         return kept, notes
 
 
-def _why_not(block: Mapping[str, Any], *, done: bool, answered: set[Any]) -> str | None:
+def _with_input(block: Keys) -> Keys:
+    """The block with the input that came as text."""
+    given = block.pop(INPUT, "")
+    if not given:
+        return block
+    try:
+        return block | {"input": json.loads(given)}
+    except (ValueError, RecursionError):
+        return block | {"input": {"INVALID_JSON": given}}  # as the API's own guide has it
+
+
+def _why_not(block: Mapping[str, Any], *, done: bool, answered: list[Any]) -> str | None:
     """Why a block of a message that was cut is not sent again; None if it is."""
     kind = block.get("type")
     if kind == "text":
@@ -155,4 +168,6 @@ def _note(block: Keys, why: str) -> Note:
     kind = str(block.get("type"))
     if kind in THINKING:
         return Note(kind="reasoning", why=why, raw=block)
+    if given := block.pop(INPUT, None):
+        block = block | {"input": given}
     return Note(kind="call" if kind.endswith("tool_use") else "item", why=why, raw=block)

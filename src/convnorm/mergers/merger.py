@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
 from convnorm.options import Options
-from convnorm.wire import fields
+from convnorm.wire import LIST, fields
 
 Keys = dict[str, Any]
 
@@ -62,6 +62,20 @@ def get(thing: object, key: str) -> Any:
     return getattr(thing, key, None)
 
 
+def text(thing: object, key: str) -> str | None:
+    """A field that is a text, and nothing if it is something else."""
+    found = get(thing, key)
+    return found if isinstance(found, str) else None
+
+
+def index(thing: object, key: str) -> int:
+    """A field that says which one is meant: without it nobody knows."""
+    found = get(thing, key)
+    if not isinstance(found, int) or found < 0:
+        raise TypeError(f"{key} is {found!r}")
+    return found
+
+
 def plain(thing: object, without: frozenset[str] = frozenset()) -> Keys:
     """An object as it would be sent, in a dict of its own; what is no object has no keys.
 
@@ -69,6 +83,32 @@ def plain(thing: object, without: frozenset[str] = frozenset()) -> Keys:
     """
     found = fields(thing) or {}
     return {key: found[key] for key in found if found[key] is not None and key not in without}
+
+
+class Pieces(list[str]):
+    """A text that is still coming in: joining it each time would cost its whole length."""
+
+
+def grow(keys: Keys, key: str, piece: object) -> None:
+    """Add a piece to a text."""
+    old = keys.get(key)
+    if not isinstance(piece, str) or not isinstance(old, str | Pieces | None):
+        raise TypeError(f"{key} goes on from {old!r} with {piece!r}")
+    if isinstance(old, Pieces):
+        old.append(piece)
+    else:
+        keys[key] = Pieces([old or "", piece])
+
+
+def joined(value: Any) -> Any:
+    """The same value with every text in one piece, in new objects."""
+    if isinstance(value, Pieces):
+        return "".join(value)
+    if isinstance(value, dict):
+        return {key: joined(each) for key, each in value.items()}
+    if isinstance(value, LIST):
+        return [joined(each) for each in value]
+    return value
 
 
 def whole_object(arguments: object) -> bool:

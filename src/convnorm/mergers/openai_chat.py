@@ -5,7 +5,19 @@ from itertools import compress
 from operator import not_
 from typing import Any
 
-from convnorm.mergers.merger import Answer, Keys, Note, get, plain, whole_object
+from convnorm.mergers.merger import (
+    Answer,
+    Keys,
+    Note,
+    Pieces,
+    get,
+    grow,
+    index,
+    joined,
+    plain,
+    text,
+    whole_object,
+)
 from convnorm.wire import LIST, fields
 
 SAID_ONCE = frozenset({"role", "id", "type", "index", "name", "format", "status"})
@@ -46,14 +58,12 @@ class OpenaiChat:
             if not isinstance(get(update, "type"), str):  # the helper's other events repeat chunks
                 self._notes.append(Note(kind="update", why="no chunk", raw=fields(update)))
             return
-        if (own := get(chunk, "id")) and isinstance(own, str):
-            self._id = own
+        self._id = text(chunk, "id") or self._id
         if (usage := get(chunk, "usage")) is not None:
             self._usage = fields(usage)
         for choice in choices:
-            index = get(choice, "index") or 0
-            if index:
-                self._others.add(index)
+            if get(choice, "index"):
+                self._others.add(index(choice, "index"))
                 continue
             if (message := fields(get(choice, "message"))) is not None:
                 self._message = dict(message)
@@ -64,10 +74,10 @@ class OpenaiChat:
 
     def answer(self, *, over: bool) -> Answer:  # noqa: ARG002  # chunks say themselves when it is over
         """The message as people append it."""
-        message = _written(self._message)
+        message = _written(joined(self._message))
         notes = self._notes + [
-            Note(kind="choice", why=f"only the first choice is kept, not choice {index}")
-            for index in sorted(self._others)
+            Note(kind="choice", why=f"only the first choice is kept, not choice {other}")
+            for other in sorted(self._others)
         ]
         if not self._finished:
             notes += _take_halves(message)
@@ -96,25 +106,30 @@ def _merge(into: Keys, delta: Mapping[str, Any]) -> None:
         old = into.get(key)
         if new is None:
             into.setdefault(key, None)
+        elif isinstance(new, str) and isinstance(old, str | Pieces):
+            if key not in SAID_ONCE:
+                grow(into, key, new)
+        elif isinstance(old, Pieces):
+            raise TypeError(f"{key} began as a text and goes on as {new!r}")
         elif isinstance(new, LIST) and isinstance(old, list | None):
             into[key] = [] if old is None else old
             for entry in new:
-                _add_entry(into[key], entry, ENTRIES.get(key, _never))
+                _add_entry(into[key], entry, ENTRIES.get(key))
         elif isinstance(new, Mapping) and isinstance(old, dict | None):
             into[key] = {} if old is None else old
             _merge(into[key], new)
-        elif isinstance(new, str) and isinstance(old, str) and key not in SAID_ONCE:
-            into[key] = old + new
-        elif not old or (isinstance(new, type(old)) and not isinstance(new, str)):
+        elif old is None or isinstance(new, type(old)):
             into[key] = new
-        elif not isinstance(new, type(old)):
+        else:
             raise TypeError(f"{key} began as {type(old).__name__} and goes on as {new!r}")
 
 
-def _add_entry(entries: list[Any], entry: Any, belongs: Callable[[Keys, Keys], bool]) -> None:
+def _add_entry(
+    entries: list[Any], entry: Any, belongs: Callable[[Keys, Keys], bool] | None
+) -> None:
     keys = fields(entry)
-    if keys is None:
-        entries.append(entry)
+    if keys is None or belongs is None:
+        entries.append(entry if keys is None else dict(keys))
         return
     found = next((old for old in reversed(entries) if belongs(old, dict(keys))), None)
     if found is None:
@@ -137,16 +152,12 @@ def _same_block(old: Keys, new: Keys) -> bool:
     return old.get("type") == new.get("type") == "thinking" and not old.get("signature")
 
 
-def _never(old: Keys, new: Keys) -> bool:  # noqa: ARG001  # each entry stands for itself
-    return False
-
-
 ENTRIES: Mapping[str, Callable[[Keys, Keys], bool]] = {
     "tool_calls": _same_call,
     "reasoning_details": _same_detail,
     "thinking_blocks": _same_block,
 }
-"""By list: whether a new entry belongs to one that is there."""
+"""By list: whether a new entry belongs to one that is there; in other lists each stands alone."""
 
 
 def _written(message: Mapping[str, Any]) -> Keys:
@@ -179,7 +190,7 @@ def _ordered(keys: Keys, first: tuple[str, ...]) -> Keys:
 def _take_halves(message: Keys) -> list[Note]:
     """Take out of a message that was cut what may not be sent: half calls, unproved reasoning."""
     notes: list[Note] = []
-    calls = message.pop("tool_calls", [])
+    calls = _listed(message.pop("tool_calls", []))
     whole = [_whole(call, last=at == len(calls) - 1) for at, call in enumerate(calls)]
     if any(whole):
         message["tool_calls"] = list(compress(calls, whole))
@@ -191,7 +202,7 @@ def _take_halves(message: Keys) -> list[Note]:
         notes.append(Note(kind="call", why="only a part of the call arrived", raw=old))
         del message["function_call"]
     for key in ("reasoning_details", "thinking_blocks"):
-        listed = message.pop(key, [])
+        listed = _listed(message.pop(key, []))
         proved = [one for one in listed if any(get(one, proof) for proof in PROOFS)]
         if proved:
             message[key] = proved
@@ -200,16 +211,18 @@ def _take_halves(message: Keys) -> list[Note]:
             for one in listed
             if one not in proved
         ]
-    if message and message.get("content") is None and not _says_something(message):
-        message["content"] = ""
     return notes
 
 
-def _whole(call: Keys, *, last: bool) -> bool:
-    body = call.get("function")
-    if not call.get("id") or not isinstance(body, dict) or not body.get("name"):
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _whole(call: Any, *, last: bool) -> bool:
+    body = get(call, "function")
+    if not get(call, "id") or not get(body, "name"):
         return False
-    arguments = body.get("arguments")
+    arguments = get(body, "arguments")
     return whole_object(arguments) or (not arguments and not last)
 
 

@@ -3,7 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from convnorm.mergers.merger import Answer, Keys, Note, get, plain, whole_object
+from convnorm.mergers.merger import (
+    Answer,
+    Keys,
+    Note,
+    get,
+    grow,
+    index,
+    joined,
+    plain,
+    text,
+    whole_object,
+)
 from convnorm.wire import LIST, fields
 
 PIECES = {
@@ -58,35 +69,35 @@ class OpenaiResponses:
 
     def add(self, update: Any) -> None:
         """One event; those that only tell of progress say nothing that is kept."""
-        kind, at = get(update, "type"), get(update, "output_index")
+        kind = text(update, "type")
         if kind is None:
             self._take_response(update, ended=get(update, "status") not in FAILED)
         elif kind in ENDS:
             self._take_response(get(update, "response"), ended=ENDS[kind])
         elif kind in ("response.created", "response.in_progress"):
-            self._id = get(get(update, "response"), "id")
+            self._id = text(get(update, "response"), "id")
         elif kind == "response.output_item.added":
-            self._items[at] = _written(get(update, "item"))
+            self._items[index(update, "output_index")] = _written(get(update, "item"))
         elif kind == "response.output_item.done":
+            at = index(update, "output_index")
             self._items[at] = _written(get(update, "item"))
             self._done.add(at)
         elif kind in WHOLE_ARGUMENTS:
-            self._done.add(at)
+            self._done.add(index(update, "output_index"))
         elif kind in PARTS:
-            parts, index = PARTS[kind]
-            self._part(at, parts, get(update, index)).update(plain(get(update, "part")))
+            self._part(update, *PARTS[kind]).update(plain(get(update, "part")))
         elif kind in PIECES:
             where, place, key = PIECES[kind]
-            into = self._items[at]
-            if where is not None and place is not None:
-                into = self._part(at, where, get(update, place))
-            into[key] = into.get(key, "") + get(update, "delta")
+            if where is None or place is None:
+                grow(self._items[index(update, "output_index")], key, get(update, "delta"))
+            else:
+                grow(self._part(update, where, place), key, get(update, "delta"))
         elif kind == "error":
             self._notes.append(Note(kind="update", why="an error", raw=fields(update)))
 
     def answer(self, *, over: bool) -> Answer:  # noqa: ARG002  # events say themselves when it is over
         """The output items as people append them."""
-        items = [self._items[at] for at in sorted(self._items)]
+        items: list[Keys] = joined([self._items[at] for at in sorted(self._items)])
         notes, cut = self._notes, frozenset[int]()
         if not self._finished:
             items, halves, cut = self._kept(items)
@@ -100,15 +111,16 @@ class OpenaiResponses:
             response_id=self._id,
         )
 
-    def _part(self, at: int, key: str, index: int) -> Keys:
-        parts: list[Keys] = self._items[at].setdefault(key, [])
-        while len(parts) <= index:
+    def _part(self, update: Any, key: str, place: str) -> Keys:
+        item, at = self._items[index(update, "output_index")], index(update, place)
+        parts: list[Keys] = item.setdefault(key, [])
+        if at == len(parts):
             parts.append({})
-        return parts[index]
+        return parts[at]  # one far behind the end is damage
 
     def _take_response(self, response: Any, *, ended: bool) -> None:
         """A whole response has the last word, unless it leaves out what was streamed."""
-        self._id = get(response, "id")
+        self._id = text(response, "id")
         self._usage = fields(get(response, "usage"))
         self._finished = ended
         output = get(response, "output")

@@ -15,7 +15,7 @@ class PlainItems:
 
     @staticmethod
     def takes(update: Any) -> bool:
-        """An object with a role or a type, or a list of such."""
+        """An object with a role or an item's type, or a list of such."""
         listed = update if isinstance(update, LIST) else [update]
         return all(_is_item(one) for one in listed)
 
@@ -25,7 +25,7 @@ class PlainItems:
             if _is_item(one):
                 self._items.append(dict(fields(one) or {}))
             else:
-                why = f"a {type(one).__name__} without role and type is no item"
+                why = f"a {type(one).__name__} without the role or type of an item"
                 self._notes.append(Note(kind="update", why=why, at=len(self._items)))
 
     def answer(self, *, over: bool) -> Answer:
@@ -35,4 +35,6 @@ class PlainItems:
 
 def _is_item(one: object) -> bool:
     keys = fields(one) or {}
-    return isinstance(keys.get("role"), str) or isinstance(keys.get("type"), str)
+    kind = keys.get("type")
+    # Types with a dot are events of a stream that no merger knows.
+    return isinstance(keys.get("role"), str) or (isinstance(kind, str) and "." not in kind)

@@ -8,11 +8,15 @@ from typing import Any, Literal
 from convnorm.delivery import Ledger
 from convnorm.errors import StoreError
 from convnorm.mergers import Answer, Merger, Note, merger_for
+from convnorm.mergers.merger import text
 from convnorm.options import Options
 from convnorm.stores import Commit, OpenTurn, Snapshot
 from convnorm.wire import fields
 
 logger = logging.getLogger("convnorm")
+
+SAYS_NOTHING = frozenset({"ping", "keepalive"})
+"""Types of events that only keep a connection alive; one may come before the format is known."""
 
 Emit = Literal["updates", "final", "both"]
 Ended = Literal["complete", "cut", "left", "cancelled", "producer failed", "consumer failed"]
@@ -85,6 +89,8 @@ class Turn:
     def take(self, update: Any) -> None:
         """Merge one update. A stream goes on even if an update cannot be read: that is a note."""
         if self.merger is None:
+            if text(update, "type") in SAYS_NOTHING:
+                return
             self.merger = merger_for(update, self.mergers)
         try:
             self.merger.add(update)
@@ -120,9 +126,9 @@ class Turn:
             checkpoint=self._taken("checkpoint"),
         )
 
-    def saved(self, change: Commit) -> None:
-        """Go on from `change`, which is stored."""
-        self.snapshot = self.snapshot.after(change)
+    def saved(self, after: Snapshot) -> None:
+        """Go on from the session as it is now, with this turn's commit."""
+        self.snapshot = after
         if self.report is None:
             self.begun = True
         else:

@@ -104,7 +104,7 @@ class Updates(TurnView):
                     if cancelled is None or looked:
                         raise
                     looked = True
-        self._turn.saved(change)
+        self._turn.saved(after)
         if cancelled is not None:
             raise cancelled
 

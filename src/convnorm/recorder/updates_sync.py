@@ -71,9 +71,10 @@ class SyncUpdates(TurnView):
 
     def _commit(self, change: Commit) -> None:
         before = self._turn.snapshot
+        after = before.after(change)
         with blocking(self._store) as store:
             store.commit(before.session, change, expected_version=before.version)
-        self._turn.saved(change)
+        self._turn.saved(after)
 
 
 def _opened(source: Any, stack: ExitStack) -> Iterator[Any]:
