@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,19 +63,26 @@ def damaged(seed: str, originals: list[Any], count: int, most: int = 4) -> Itera
         yield request
 
 
-def in_one_place(original: Any) -> Iterator[Any]:
-    """The request with one key or element gone, or something else in its place: all there are."""
-    for number, (node, key) in enumerate(_places(original)):
-        for value in (GONE, None, 7, "x", [], {}):
-            if value is not GONE and node[key] == value:
-                continue
-            request = json.loads(json.dumps(original))
-            node_of, key_of = _places(request)[number]
-            if value is GONE:
-                del node_of[key_of]
-            else:
-                node_of[key_of] = value
-            yield request
+def in_one_place(originals: Iterable[Any], most: int) -> Iterator[Any]:
+    """The requests with one key or element gone, or something else in its place.
+
+    If there are more than about `most`, they are taken at even distances.
+    """
+    changes = [
+        (original, number, value)
+        for original in originals
+        for number, (node, key) in enumerate(_places(original))
+        for value in (GONE, None, 7, "x", [], {})
+        if value is GONE or node[key] != value
+    ]
+    for original, number, value in changes[:: max(1, len(changes) // most)]:
+        request = json.loads(json.dumps(original))
+        node, key = _places(request)[number]
+        if value is GONE:
+            del node[key]
+        else:
+            node[key] = value
+        yield request
 
 
 GONE = object()
