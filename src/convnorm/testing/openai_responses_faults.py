@@ -368,8 +368,12 @@ def _numbered(items: Iterable[Element], number: int) -> list[Element]:
 
 def item_id_odd(pen: Pen, draft: Draft) -> None:
     """An item has an id that its server did not make."""
-    number = str(pen.number())
-    _odd_id(pen, draft, pen.pick((f"chatcmpl-{number}", f"msg:{number}", "")))
+    _odd_id(pen, draft, f"chatcmpl-{pen.number()}")
+
+
+def item_id_letters(pen: Pen, draft: Draft) -> None:
+    """An item has an id that no server would make."""
+    _odd_id(pen, draft, pen.pick((f"msg:{pen.number()}", "")))
 
 
 def item_id_long(pen: Pen, draft: Draft) -> None:
@@ -571,6 +575,7 @@ _ALL: tuple[Mutator, ...] = (
     call_id_long,
     call_id_number,
     item_id_odd,
+    item_id_letters,
     item_id_long,
     hosted_id_missing,
     thought_unfollowed,

@@ -70,6 +70,7 @@ ASKED = {
     "name_empty": Fault.NAME_EMPTY,
     "call_id_odd": Fault.CALL_ID_FORM,
     "item_id_odd": Fault.ITEM_ID_PREFIX,
+    "item_id_letters": Fault.ITEM_ID_LETTERS,
     "item_id_long": Fault.ITEM_ID_LONG,
     "system_refused": Fault.SYSTEM_REFUSED,
     "developer_refused": Fault.DEVELOPER_REFUSED,
