@@ -51,7 +51,8 @@ def pass_pages() -> dict[str, str]:
         f"{number}. [{name}]({name}.md): {summary(pass_)}"
         for number, (name, pass_) in enumerate(BUILTIN.items(), start=1)
     ]
-    index = "# Passes\n\nThe passes run in this order.\n\n" + "\n".join(lines)
+    said = "The passes run in this order; one that is opt-in only where a policy names it."
+    index = f"# Passes\n\n{said}\n\n" + "\n".join(lines)
     return {"index": index, **{name: pass_page(name, BUILTIN[name]) for name in BUILTIN}}
 
 

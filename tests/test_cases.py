@@ -35,16 +35,13 @@ CASES = {
 }
 
 NEEDS = {
-    "handoff": "rewriting another agent's tool traffic is an opt-in pass that is not built yet",
-    "not ours": "it asks for filtering by trust or visibility, or for pruning, which is not repair",
+    "not ours": "it asks for filtering by trust or visibility, which is not repair",
     "encoding": "no rule says what a provider answers to a lone surrogate",
 }
 OPEN = {
-    "agentframework-02-handoff-keeps-user-media": "handoff",
     "goose-08-hidden-messages-stay-put": "not ours",
     "opencode-04-lone-surrogates": "encoding",
     "pydantic-16-untrusted-client-history": "not ours",
-    "vercel-01-prune-keeps-pairs-of-kept-tail": "not ours",
 }
 ARGUED = {
     # "One call, one output, the value is 'new'": but nothing proves that the tool was not asked
@@ -74,6 +71,13 @@ def setting(case: dict[str, Any]) -> tuple[Policy, Context]:
         options["on_change"] = "raise"
     if "side_effecting_tools" in hints:
         options["repair_tool_pairs"] = {"side_effecting": hints["side_effecting_tools"]}
+    if hints.get("handoff") == "strip_tools":
+        options["relabel_handoffs"] = {"unnamed": "relabel"}
+    if hints.get("prune_tool_calls") == "before-last-2-messages":
+        few = len(case["request"]["messages"]) - 2
+        options["fit_budget"] = {"max_messages": few, "keep_last": 2, "first": "tools"}
+    if "chat-messages-too-many" in case.get("rules", []):
+        options["fit_budget"] = {}
     live = set(hints.get("pending_call_ids", []))
     if hints.get("unanswered") == "pending":
         live |= {

@@ -15,10 +15,12 @@ BLOCK = re.compile(r"```json\n(.*?)```", re.DOTALL)
 def test_example_of_pass(name: str) -> None:
     """The first block of the example becomes the second, by this pass alone."""
     before, after = map(json.loads, BLOCK.findall(BUILTIN[name].__doc__ or ""))
-    context = Context(**before.pop("context", {}))
+    context, options = Context(**before.pop("context", {})), before.pop("options", {})
     target = "openai.chat" if "messages" in before else "openai.responses"
 
-    report = explain(before, Policy(target=target, passes=[name]), context=context)
+    report = explain(
+        before, Policy(target=target, passes=[{**options, "name": name}]), context=context
+    )
     assert (after, {name}) == (report.request, {edit.by for edit in report.edits})
 
 

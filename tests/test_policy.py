@@ -10,14 +10,30 @@ from builders import calls, user
 from convnorm import ChangeError, Context, Policy, PolicyError, check, explain, normalize_request
 from convnorm.context import Provenance
 from convnorm.delivery import Ledger
-from convnorm.passes import BUILTIN
+from convnorm.passes import BUILTIN, DEFAULT
 
 CHAT = "openai.chat"
 
 
 def test_default_policy_has_every_pass_in_order() -> None:
-    """Without a word all passes run, in the one order."""
-    assert list(BUILTIN) == [pass_.name for pass_ in Policy.for_target(CHAT).passes]
+    """Without a word all passes run that are not opt-in, in the one order."""
+    names = [pass_.name for pass_ in Policy.for_target(CHAT).passes]
+
+    assert [*DEFAULT] == names
+    assert [name for name in BUILTIN if name not in names] == ["relabel_handoffs", "fit_budget"]
+
+
+@pytest.mark.parametrize(
+    "asked", [{"fit_budget": {}}, {"fit_budget": {"max_messages": 9}, "dedupe": {}}]
+)
+def test_opt_in_pass_runs_when_it_is_named(asked: dict[str, Any]) -> None:
+    """At its place in the order, beside all that run anyway; in `passes` alone it runs alone."""
+    policy = Policy.for_target(CHAT, **asked)
+
+    assert [*DEFAULT, "fit_budget"] == [pass_.name for pass_ in policy.passes]
+    assert policy == Policy(**json.loads(policy.model_dump_json()))
+    alone = Policy(target=CHAT, passes=["dedupe", {"name": "fit_budget", "keep_last": 3}])
+    assert ["dedupe", "fit_budget"] == [pass_.name for pass_ in alone.passes]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +70,7 @@ def test_schema_names_every_pass_and_option() -> None:
     """The published schema knows all options."""
     schema = json.dumps(Policy.model_json_schema())
 
-    assert all(name in schema for name in (*BUILTIN, "orphans", "strategy", "unrepairable"))
+    assert all(name in schema for name in (*BUILTIN, "orphans", "strategy", "keep_last"))
     assert BUILTIN.keys() <= Policy.model_json_schema()["properties"].keys()
 
 

@@ -17,6 +17,8 @@ class Provenance(Options):
     """Messages changed since the model made them: never taken for a copy of anything."""
     models: dict[int, str] = Field(default_factory=dict)
     """Which model made a message: two messages of different models are never copies."""
+    agents: dict[int, str] = Field(default_factory=dict)
+    """Which of several agents made a message; of a chat message, else the one of its `name`."""
 
 
 class Context(Options):

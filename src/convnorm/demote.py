@@ -32,6 +32,7 @@ def demoted(
             None if output is None else text_of(output, where),
             call_id=pair.call.call_id,
             name=pair.call.name,
+            agent=turn.agent,
         )
         items: tuple[Item, ...] = (Text(text), *media_of(output))
         new = Turn("user", items, at=turn.at, source=turn.source)

@@ -35,7 +35,10 @@ class Loss(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why an edit is made: the rule it repairs, in whose words, and what it costs."""
+    """Why an edit is made: the rule it repairs, in whose words, and what it costs.
+
+    An opt-in pass that does what no rule asks for gives its own name for the rule.
+    """
 
     rule: str
     why: str

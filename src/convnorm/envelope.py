@@ -53,6 +53,13 @@ def is_turn(text: str) -> bool:
     return _TURN.fullmatch(text) is not None
 
 
+def cut(text: str, most: int) -> str:
+    """The beginning of a text that is too long, and how much of it is left out."""
+    mark = f"[convnorm:cut {digest(text)}] {{}} characters are left out here. [/convnorm]"
+    kept = max(most - len(mark) - len(str(len(text))), 0)
+    return f"{text[:kept]}{mark.format(len(text) - kept)}"
+
+
 def quote(text: str, *, call_id: str | None, name: str | None) -> str:
     """A tool's output as quoted data in a user turn, which it cannot break out of.
 
@@ -65,9 +72,16 @@ def quote(text: str, *, call_id: str | None, name: str | None) -> str:
     )
 
 
-def quote_call(arguments: str, output: str | None, *, call_id: str | None, name: str | None) -> str:
+def quote_call(
+    arguments: str,
+    output: str | None,
+    *,
+    call_id: str | None,
+    name: str | None,
+    agent: str | None = None,
+) -> str:
     """A call, and what it returned if that is known, as quoted data in a user turn."""
-    made = _block("tool-call", arguments, call_id, name)
+    made = _block("tool-call", arguments, call_id, name, agent)
     if output is None:
         return (
             f"{made}\n"
@@ -89,10 +103,12 @@ def quote_item(text: str) -> str:
     )
 
 
-def _block(kind: str, text: str, call_id: str | None, name: str | None) -> str:
+def _block(
+    kind: str, text: str, call_id: str | None, name: str | None, agent: str | None = None
+) -> str:
     marks = "".join(
         f' {key}="{_attribute(value)}"'
-        for key, value in (("tool", name), ("call_id", call_id))
+        for key, value in (("agent", agent), ("tool", name), ("call_id", call_id))
         if value
     )
     inside = _DELIMITER.sub(r"&lt;\1", text)

@@ -135,6 +135,8 @@ class Turn:
     source: str | None = None
     """Which of several replayed histories it came from."""
     model: str | None = None
+    agent: str | None = None
+    """Which of several agents made it."""
     edited: bool = False
     """Changed since the model made it."""
     has_more: bool = False

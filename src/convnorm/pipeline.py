@@ -319,7 +319,9 @@ def _read_again(history: History, sent: list[Any], work: Work) -> History:
         work.call, context=work.call.context.model_copy(update={"sources": (), "provenance": NONE})
     )
     turns = tuple(
-        replace(turn, at=was.at, source=was.source, model=was.model, edited=was.edited)
+        replace(
+            turn, at=was.at, source=was.source, model=was.model, agent=was.agent, edited=was.edited
+        )
         for turn, was in zip(
             work.dialect.decode(sent, history.fields, bare).turns, history.turns, strict=True
         )

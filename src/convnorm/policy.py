@@ -12,7 +12,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from convnorm.errors import PolicyError
 from convnorm.options import Options, nearest
-from convnorm.passes import BUILTIN, third_party, third_party_names
+from convnorm.passes import BUILTIN, DEFAULT, third_party, third_party_names
 from convnorm.targets import Target, find_target
 
 OnChange = Literal["fix", "warn", "raise"]
@@ -75,15 +75,16 @@ class Policy(Options):
     """The model the request goes to."""
     dialect: str | None = None
     """The wire shape that comes in and goes out; the target's own unless said otherwise."""
-    passes: tuple[Annotated[Any, _AnyPass()], ...] = tuple(kind() for kind in BUILTIN.values())
-    """The passes, in order; all of them by default."""
+    passes: tuple[Annotated[Any, _AnyPass()], ...] = tuple(BUILTIN[name]() for name in DEFAULT)
+    """The passes, in order; by default all but those that are opt-in."""
     on_change: OnChange | dict[str, OnChange] = "fix"
     """What a change means, for all or per pass: `fix`, `warn` (fix and log) or `raise`."""
     unrepairable: Literal["raise", "send"] = "raise"
     """A fault that no pass may repair: `raise`, or leave it to the provider."""
 
     def __init__(self, /, **values: Any) -> None:
-        # A pass can also be set under its own name: repair_tool_pairs = {orphans = "drop"}.
+        # A pass can also be set under its own name: repair_tool_pairs = {orphans = "drop"}. One
+        # that is opt-in runs when it is named so: fit_budget = {}.
         tables = {key: values.pop(key) for key in list(values) if key in BUILTIN}
         if tables:
             if "passes" in values:
@@ -91,7 +92,11 @@ class Policy(Options):
             for name, table in tables.items():
                 if not isinstance(table, Mapping):
                     raise PolicyError(f"{name}: a table of options is needed, not {table!r}")
-            values["passes"] = [{**tables.get(name, {}), "name": name} for name in BUILTIN]
+            values["passes"] = [
+                {**tables.get(name, {}), "name": name}
+                for name in BUILTIN
+                if name in tables or name in DEFAULT
+            ]
         super().__init__(**values)
         if isinstance(self.on_change, dict):
             names = [pass_.name for pass_ in self.passes]

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from convnorm import Report, Violation
-from convnorm.passes import BUILTIN
+from convnorm.passes import BUILTIN, DEFAULT
 from convnorm.rules import RULES, Rule
 from convnorm.rules.shorten import shortened
 from convnorm.testing.strict_server import Request
@@ -29,6 +29,8 @@ def repaired(rule: str, repair: str | None) -> str:
     """Which pass repairs a fault, if it can."""
     if repair is None:
         return "not repaired silently: see the rule"
+    if repair in BUILTIN and repair not in DEFAULT:
+        return f"repaired by {repair}, where the policy names it"
     built = repair in BUILTIN and RULES[rule].api != "anthropic.messages"
     return f"repaired by {repair}" if built else f"to be repaired by {repair}, which is not built"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from convnorm.context import Context
+from convnorm.context import Context, Provenance
 from convnorm.errors import DialectError
 from convnorm.facts import Fact
 from convnorm.ir import GONE, History, Media, Opaque, Text, Turn
@@ -15,6 +15,7 @@ from convnorm.targets import Profile, Target
 from convnorm.wire import LIST, fields
 
 NOTHING: frozenset[str] = frozenset()
+NOWHERE = Provenance()
 _LEGAL = re.compile(r"[a-zA-Z0-9_-]+").fullmatch
 """Letters that are legal in every name; in an id only its length is asked, or nine of them."""
 
@@ -146,12 +147,13 @@ def decode_content(
 def decoded(turns: list[Turn], request: Mapping[str, Any], context: Context) -> History:
     """The history of these turns, with what the context knows of each."""
     sources, provenance = context.sources, context.provenance
-    if sources or provenance.models or provenance.edited:
+    if sources or provenance != NOWHERE:
         turns = [
             replace(
                 turn,
                 source=sources[at] if sources else None,
                 model=provenance.models.get(at),
+                agent=provenance.agents.get(at, turn.agent),
                 edited=at in provenance.edited,
             )
             for at, turn in enumerate(turns)

@@ -198,6 +198,7 @@ def _turn(raw: object, message: Mapping[str, Any], at: int, flaws: tuple[Flaw, .
         has_more=any(message[key] for key in message.keys() - KNOWN),
         name=text_id(message.get("name")),
         goes_on=message.get("prefix") is True,
+        agent=text_id(message.get("name")) if role == "assistant" else None,
         flaws=(*flaws, *_number_flaws(message)),
     )
 

@@ -22,7 +22,9 @@ from convnorm.ir import History
 from convnorm.passes.arbitrate_sources import ArbitrateSources
 from convnorm.passes.dedupe import Dedupe
 from convnorm.passes.drop_empty import DropEmpty
+from convnorm.passes.fit_budget import FitBudget
 from convnorm.passes.legalise_ids import LegaliseIds
+from convnorm.passes.relabel_handoffs import RelabelHandoffs
 from convnorm.passes.repair_arguments import RepairArguments
 from convnorm.passes.repair_reasoning import RepairReasoning
 from convnorm.passes.repair_roles import RepairRoles
@@ -42,6 +44,8 @@ ORDER = (
     StripIds,
     # Pairs are mended on what is really going to be sent.
     RepairToolPairs,
+    # What another agent called is told once it is whole, and needs no repair as a call any more.
+    RelabelHandoffs,
     # Reasoning is judged by what is left behind it, once calls and results are in place.
     RepairReasoning,
     # What a missing result says depends on the arguments as they came.
@@ -54,9 +58,16 @@ ORDER = (
     RepairRoles,
     # What is still sent is looked at key by key.
     ScrubFields,
+    # What is too much is known when all the rest is as it will be sent.
+    FitBudget,
 )
+OPT_IN = (RelabelHandoffs, FitBudget)
+"""Passes that run only where a policy names them: they change what nobody would refuse, or lose
+what a default policy keeps."""
 BUILTIN = {pass_.model_fields["name"].default: pass_ for pass_ in ORDER}
 """The passes by policy key, in order."""
+DEFAULT = tuple(name for name, kind in BUILTIN.items() if kind not in OPT_IN)
+"""The passes of a policy that names none."""
 
 GROUP = "convnorm.passes"
 """The entry point group in which other packages offer passes by name."""

@@ -87,6 +87,11 @@ class ChatProfile(Profile):
     """An entry of reasoning_details with an id stands in one message only."""
 
     @property
+    def most_messages(self) -> int | None:
+        """How many messages the server is known to take."""
+        return self.message_limit if self.too_many == "refused" else None
+
+    @property
     def checks_names(self) -> bool:
         """Whether a speaker's name is refused that does not fit the pattern."""
         return self.names == "refused"

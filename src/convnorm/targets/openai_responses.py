@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from convnorm.targets.fault import Fault
 from convnorm.targets.profile import Profile, Verdict
+from convnorm.targets.responses_items import TEXT_LENGTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,11 @@ class ResponsesProfile(Profile):
     """The server stores responses, so that a request can continue one."""
     output_message: bool = False
     """An assistant message made of parts is a whole output message, as the SDK's types have it."""
+
+    @property
+    def longest_text(self) -> int | None:
+        """How many characters a text, an output or arguments may have, where it is known."""
+        return TEXT_LENGTH if self.strict else None
 
     @property
     def strict(self) -> bool:

@@ -28,3 +28,13 @@ class Profile:
     parsed_arguments: Verdict = "disputed"
     """What becomes of old calls whose arguments do not parse as a JSON object; where that is
     disputed, of those that were cut off."""
+
+    @property
+    def most_messages(self) -> int | None:
+        """How many messages the server is known to take."""
+        return None
+
+    @property
+    def longest_text(self) -> int | None:
+        """How many characters a text, an output or arguments may have, where it is known."""
+        return None
