@@ -4,7 +4,7 @@ import json
 from random import Random
 from typing import Any
 
-from convnorm import Context
+from convnorm import Context, normalize
 
 Messages = list[dict[str, Any]]
 
@@ -119,9 +119,18 @@ def hurtful(size: int) -> dict[str, tuple[str, Messages, Context]]:
             _item("web_search_call", id="ws_1", action={"n": at}) for at in range(size)
         ],
     }
+    asked = [*map(_call, ids), user]
+    closed = Context(last_request=normalize(asked, "openai.chat"))
     labels = Context(sources=tuple(f"s{at % max(size // 20, 1)}" for at in range(size)))
     return (
         {name: ("openai.chat", messages, Context()) for name, messages in chat.items()}
         | {name: ("openai.responses", items, Context()) for name, items in responses.items()}
+        | {
+            "kept: all results came after the last request": (
+                "openai.chat",
+                [*asked, *map(_result, ids), user],
+                closed,
+            )
+        }
         | {"sources: many that say the same": ("openai.chat", [user] * size, labels)}
     )

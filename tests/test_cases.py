@@ -90,6 +90,7 @@ def setting(case: dict[str, Any]) -> tuple[Policy, Context]:
     end = hints.get("model_switched_after_index", -1)
     context = Context(
         live_calls=frozenset(live),
+        last_request=hints.get("prior_output"),
         sources=tuple(hints.get("sources", ())),
         ledger=None if state is None else Ledger.from_state(state),
         provenance=Provenance(models=dict.fromkeys(range(end + 1), "another model")),

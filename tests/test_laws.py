@@ -151,6 +151,22 @@ def test_stable_prefix(dialect: str, provider: str | None, model: str | None) ->
 
 
 @for_every_target
+def test_frozen_prefix(dialect: str, provider: str | None, model: str | None) -> None:
+    """With the last request known, all of it is sent again, and late results come behind it."""
+    policy = Policy.for_target(dialect, provider=provider, model=model)
+    seen: Counter[str] = Counter()
+
+    @settings(max_examples=EXAMPLES // 4)
+    @given(growing(dialect, provider=provider, model=model, in_pieces=True), st.booleans())
+    def holds(growth: Growth, returned: bool) -> None:  # drawn
+        late = laws.frozen_prefix(growth, policy, returned=returned)
+        seen["late, returned" if returned else "late, own"] += late
+
+    holds()
+    assert_enough(seen, {"late, returned", "late, own"})
+
+
+@for_every_target
 def test_valid_histories(dialect: str, provider: str | None, model: str | None) -> None:
     """Nothing is wrong with what `conversations` makes, not even by a disputed rule."""
     policy = Policy.for_target(dialect, provider=provider, model=model)

@@ -6,7 +6,8 @@ from typing import Any
 
 from convnorm.context import Context
 from convnorm.errors import DialectError
-from convnorm.pipeline import Change, Outcome, Work, facts_now, for_judging, run, take_apart
+from convnorm.intake import Work, for_judging, take_apart
+from convnorm.pipeline import Change, Outcome, facts_now, run
 from convnorm.policy import Policy
 from convnorm.rules import Violation, judge
 

@@ -1,6 +1,6 @@
 """The facts of one call that no list of messages shows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -20,6 +20,15 @@ class Provenance(Options):
     agents: dict[int, str] = Field(default_factory=dict)
     """Which of several agents made a message; of a chat message, else the one of its `name`."""
 
+    def moved(self, places: Sequence[int | None]) -> "Provenance":
+        """The same when each message stands elsewhere; `places` says where it stood."""
+        was = [*enumerate(places)]
+        return Provenance(
+            edited=frozenset(at for at, old in was if old in self.edited),
+            models={at: self.models[old] for at, old in was if old in self.models},
+            agents={at: self.agents[old] for at, old in was if old in self.agents},
+        )
+
 
 class Context(Options):
     """What is known of this call beside its body; the body wins only where both agree."""
@@ -34,6 +43,9 @@ class Context(Options):
     """What the server holds; without it nothing is assumed of what it stored."""
     live_calls: frozenset[str] = frozenset()
     """Ids of calls that are still being answered, for example waiting for an approval."""
+    last_request: Mapping[str, Any] | list[Any] | tuple[Any, ...] | None = None
+    """The body, or the list, of the last request that was answered: what is sent now begins with
+    it, byte for byte. A request that failed was not answered."""
     sources: tuple[str | None, ...] = ()
     """One label per message: which history source (store, executor, …) it was replayed from."""
     provenance: Provenance = Provenance()

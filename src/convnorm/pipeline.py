@@ -2,30 +2,39 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
-from convnorm.context import FACTS, Context, Provenance, usable_fact
+from convnorm.context import Context, Provenance
 from convnorm.delivery import Link
-from convnorm.dialects import DIALECTS
-from convnorm.dialects.dialect import Call, Dialect
-from convnorm.edits import FRONT, Assumed, Edit, Insert, Loss, Mend, Move, SetField, SetTurn, apply
+from convnorm.dialects.dialect import Call
+from convnorm.edits import (
+    FRONT,
+    Assumed,
+    Drop,
+    Edit,
+    Insert,
+    Loss,
+    Mend,
+    Move,
+    SetField,
+    SetTurn,
+    apply,
+)
 from convnorm.errors import (
     ChangeError,
-    DialectError,
     NeedsRequestError,
-    PolicyError,
     UnrepairableError,
 )
 from convnorm.facts import Fact
 from convnorm.groups import leads_of_dropped
-from convnorm.ir import History
+from convnorm.intake import Work, links
+from convnorm.ir import History, Turn
 from convnorm.passes import ORDER, run_pass
 from convnorm.policy import Policy
-from convnorm.rules import KEYS, RULES, judge
-from convnorm.targets import Target, find_target
-from convnorm.wire import LIST, fields
+from convnorm.prefix import NoGrowthError, Plain, Search, listed
+from convnorm.rules import RULES, Violation, judge
 
 logger = logging.getLogger("convnorm")
 
@@ -33,6 +42,8 @@ MOST_ROUNDS = 5
 ATTESTED = ("observed", "documented")
 """How certain a rule must be for a request to be refused for it; others are only reported."""
 NONE = Provenance()
+TAKEN = (None, Loss.COPY, Loss.EMPTY, Loss.HISTORY)
+"""What it costs to drop a message because what it says is elsewhere, or nothing."""
 STORED = "items have ids and nothing says whether the server stores them: taken for stored"
 
 
@@ -54,20 +65,6 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """A request taken apart: what every step of a run needs to know."""
-
-    policy: Policy
-    call: Call
-    dialect: Dialect
-    elements: Sequence[object]
-    request: Mapping[str, Any] | None
-    """The whole body; None when only a list was given."""
-    text: str | None = None
-    """A Responses input that is a plain string: only its link can need repair."""
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
     """What a run leaves: the elements to send, and the record of how they came about."""
 
@@ -77,161 +74,90 @@ class Outcome:
     assumed: tuple[str, ...] = ()
 
 
-def take_apart(given: object, policy: Policy | str | None, context: Context | None) -> Work:
-    """Find the list, the dialect and the facts in what the caller passed."""
-    context = _facts(context)
-    if isinstance(given, str):
-        raise DialectError("a history is a list of messages or a request body, not a string")
-    request = None if isinstance(given, LIST) else fields(given)
-    policy = _policy(policy) or _named(_detect(given, request))
-    target = _target(policy, request)
-    if target.dialect not in DIALECTS:
-        raise DialectError(f"{target.name} can be checked, not repaired yet: call check")
-    dialect = DIALECTS[target.dialect]
-    found = given if request is None else _list_in(request, dialect, policy)
-    text = found if isinstance(found, str) and dialect.KEY == "input" else None
-    if text is None and not isinstance(found, LIST):
-        raise DialectError(
-            f"{dialect.KEY} must be a list of messages, not {type(found).__name__}: "
-            "turn other iterables into a list first"
-        )
-    if request is not None:
-        context = context.with_body(request)
-    elements: Sequence[object] = () if text is not None else found  # type: ignore[assignment]  # it is a list or tuple
-    _one_label_each(context, elements)
-    call = Call(target, context, dialect.KEY, dialect.decode)
-    if text and _links(call):
-        elements = ({"role": "user", "content": text},)
-    return Work(policy, call, dialect, elements, request, text)
+@dataclass(slots=True)
+class Notes:
+    """What a run writes down on its way."""
 
-
-def for_judging(
-    given: object, policy: Policy | str | None, context: Context | None
-) -> tuple[Target, object, Mapping[str, Any] | None, Context]:
-    """Whose rules, the history, the body around it and the facts, whatever shape they have."""
-    context = _facts(context)
-    request = None if isinstance(given, LIST) else fields(given)
-    policy = _policy(policy)
-    if policy is None:
-        try:
-            policy = _named(_detect(given, request))
-        except DialectError:
-            policy = _named("openai.chat")
-    target = _target(policy, request)
-    history = given if request is None else request.get(KEYS[target.name])
-    if request is not None:
-        said = {key: request[key] for key in FACTS if key in request}
-        context = context.with_body({key: said[key] for key in said if usable_fact(key, said[key])})
-    if isinstance(history, LIST):
-        _one_label_each(context, history)
-    return target, history, request, context
-
-
-def _facts(context: Context | None) -> Context:
-    if not isinstance(context, Context | None):
-        raise PolicyError(f"a context is a Context, not a {type(context).__name__}")
-    return context or Context()
-
-
-def _policy(policy: Policy | str | None) -> Policy | None:
-    if isinstance(policy, str):
-        return _named(policy)
-    if not isinstance(policy, Policy | None):
-        raise PolicyError(f"a policy is a Policy or a target's name, not {type(policy).__name__}")
-    return policy
-
-
-def _target(policy: Policy, request: Mapping[str, Any] | None) -> Target:
-    """The policy's target; where the policy names no model, for the one that the body names."""
-    named = None if request is None or policy.model is not None else request.get("model")
-    if not isinstance(named, str) or not named:
-        return policy.resolved
-    return find_target(policy.target, provider=policy.provider, model=named, dialect=policy.dialect)
-
-
-def _one_label_each(context: Context, elements: Sequence[object]) -> None:
-    if context.sources and len(context.sources) != len(elements):
-        raise PolicyError(
-            f"sources has {len(context.sources)} labels for {len(elements)} messages: give one each"
-        )
-
-
-@lru_cache(maxsize=64)
-def _named(target: str) -> Policy:
-    return Policy.for_target(target)
-
-
-def _list_in(request: Mapping[str, Any], dialect: Dialect, policy: Policy) -> object:
-    if dialect.KEY in request:
-        return request[dialect.KEY]
-    other = next((name for name, one in DIALECTS.items() if one.KEY in request), None)
-    if other is not None:
-        raise DialectError(
-            f"the policy's dialect is {policy.resolved.dialect}, and the request has the shape of "
-            f"{other}: use a policy for {other}, or convert the request first"
-        )
-    raise DialectError(f"the request has no {dialect.KEY!r}: pass the whole body of the API call")
-
-
-def _detect(given: object, request: Mapping[str, Any] | None) -> str:
-    return _detect_list(given) if request is None else _detect_request(request)
-
-
-ANTHROPIC = frozenset(
-    {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"}
-)
-"""Blocks that no other API has."""
-
-
-def _is_anthropic(elements: object) -> bool:
-    contents = ((fields(each) or {}).get("content") for each in _listed(elements))
-    blocks = (fields(block) or {} for content in contents for block in _listed(content))
-    return any(isinstance(kind := block.get("type"), str) and kind in ANTHROPIC for block in blocks)
-
-
-def _listed(value: object) -> Sequence[object]:
-    return value if isinstance(value, LIST) else ()
-
-
-def _detect_request(request: Mapping[str, Any]) -> str:
-    if _is_anthropic(request.get("messages")):
-        return "anthropic.messages"
-    found = [name for name, dialect in DIALECTS.items() if dialect.KEY in request]
-    if len(found) != 1:
-        keys = " or ".join(repr(dialect.KEY) for dialect in DIALECTS.values())
-        raise DialectError(
-            f"the request needs exactly one of {keys}: name a policy, such as 'openai.chat'"
-        )
-    return found[0]
-
-
-def _detect_list(given: object) -> str:
-    if not isinstance(given, LIST):
-        raise DialectError(
-            f"a history is a list of messages or a request body, not {type(given).__name__}"
-        )
-    if _is_anthropic(given):
-        return "anthropic.messages"
-    for at, element in enumerate(given):
-        keys = fields(element)
-        found = [name for name, dialect in DIALECTS.items() if keys and dialect.detect(keys)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise DialectError(f"element {at} fits {' and '.join(found)}: name the policy you mean")
-    # Only plain roles and strings: every dialect reads them alike, unless something is wrong.
-    for name, dialect in DIALECTS.items():
-        call = Call(_named(name).resolved, Context(), dialect.KEY)
-        if dialect.survey(given, call) - {Fact.STORE_UNKNOWN}:
-            raise DialectError(
-                "this list needs repair and could be of several dialects "
-                f"({', '.join(DIALECTS)}): name the policy you mean, such as 'openai.chat'"
-            )
-    return next(iter(DIALECTS))
+    assumed: list[str] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    gone: dict[int, Change] = field(default_factory=dict)
+    """By place: the messages dropped whole because what they say is elsewhere, or nothing."""
+    copies: dict[str, str] = field(default_factory=dict)
+    """By rule: why something in the last request would be dropped, had it not been sent."""
 
 
 def run(work: Work, *, force: bool = False) -> Outcome:
-    """Repair the history. `force` wakes every pass, whatever the survey says."""
+    """Repair the history, behind what was sent of it. `force` wakes every pass at once."""
+    last = work.call.context.last_request
+    if last is None or work.text is not None:
+        return _run(work, Notes(), force=force)
+    try:
+        return _run_behind(work, last, force=force)
+    except NoGrowthError as why:
+        return _run(work, Notes([f"last_request is not kept: {why}"]), force=force)
+
+
+def _run_behind(work: Work, last: Mapping[str, Any] | Sequence[Any], *, force: bool) -> Outcome:
+    """Repair what is new behind the last request, which stays as it is."""
+    context = work.call.context
+    if context.linked:
+        raise NoGrowthError("the server puts its own history before this call's")
+
+    def decode(elements: Sequence[Any]) -> Sequence[Turn]:
+        return work.dialect.decode(elements, work.request or {}, bare).turns
+
+    bare = replace(work.call, context=_without_places(context))
+
+    def plain(end: int, without: frozenset[str]) -> Plain:
+        return _plain(work, end, without)
+
+    search = Search(listed(last, work.dialect.KEY), work.elements, decode, plain)
+    sent = search.run()
+    call = replace(work.call, context=sent.facts(context), frozen=sent.frozen, places=sent.places)
+    for dropped in sent.dropped:
+        _announce(work.policy, dropped.by, [dropped])
+    behind = replace(work, elements=sent.elements, call=call)
+    notes = Notes(list(sent.assumed), list(sent.dropped))
+    outcome = _run(behind, notes, force=force)
+    for violation in _judged(behind, outcome) if notes.copies else ():
+        if violation.rule in notes.copies:
+            raise NoGrowthError(f"{notes.copies[violation.rule]} [{violation.rule}]")
+    return outcome
+
+
+def _plain(work: Work, end: int, without: frozenset[str]) -> Plain:
+    """What is sent for the first elements when nothing is remembered; it reports nothing."""
+    context = work.call.context
+    context = context.model_copy(
+        update={
+            "last_request": None,
+            "live_calls": frozenset(),
+            "sources": context.sources[:end],
+        }
+    )
+    passes = tuple(pass_ for pass_ in work.policy.passes if pass_.name not in without)
+    policy = work.policy.model_copy(update={"on_change": "fix", "passes": passes})
+    elements = work.elements[:end]
+    plain = replace(
+        work, policy=policy, call=replace(work.call, context=context), elements=elements
+    )
+    rest = {} if work.request is None else work.request
+    original = history = plain.dialect.decode(elements, rest, plain.call)
+    notes = Notes()
+    for pass_ in policy.passes:
+        history = _run_pass(pass_, history, plain, notes)
+    sent: Sequence[Any] = elements
+    if history is not original:
+        history, sent = _settle(history, original, plain, notes)
+    return Plain(sent, history.turns, notes.gone)
+
+
+def _without_places(context: Context) -> Context:
+    """The facts that are not about single messages by their place."""
+    return context.model_copy(update={"sources": (), "provenance": NONE})
+
+
+def _run(work: Work, notes: Notes, *, force: bool) -> Outcome:
     policy, call, dialect, elements = work.policy, work.call, work.dialect, work.elements
     rest = {} if work.request is None else work.request
     if work.text is not None and not elements:
@@ -241,37 +167,27 @@ def run(work: Work, *, force: bool = False) -> Outcome:
     facts = dialect.survey(elements, call)
     if call.context.sources:
         facts.add(Fact.SOURCES)
-    if _links(call):
+    if links(call):
         facts.add(Fact.LINK)
     if call.context.ledger is not None:
         facts.add(Fact.SHAPE)  # what the server holds is for the rules to judge
-    assumed: list[str] = []
     if Fact.STORE_UNKNOWN in facts and work.request is None:
-        assumed.append(STORED)
+        notes.assumed.append(STORED)
         _warn_store()
     awake = [pass_ for pass_ in policy.passes if force or _wakes(pass_, facts)]
     if not awake and Fact.SHAPE not in facts:
-        return Outcome(list(elements), rest, assumed=tuple(assumed))
+        return Outcome(list(elements), rest, tuple(notes.changes), tuple(notes.assumed))
     original = history = dialect.decode(elements, rest, call)
-    changes: list[Change] = []
     for pass_ in policy.passes:
         # What one pass changed, the survey has not seen: from there on every pass looks.
         if history is not original or pass_ in awake:
-            history = _run_pass(pass_, history, work, changes, assumed)
+            history = _run_pass(pass_, history, work, notes)
     sent = list(elements)
     if history is not original:
-        history, sent = _settle(history, original, work, changes, assumed)
-    if changes or Fact.SHAPE in facts:
+        history, sent = _settle(history, original, work, notes)
+    if notes.changes or Fact.SHAPE in facts:
         _refuse(work, sent, history.fields)
-    return Outcome(sent, history.fields, tuple(changes), tuple(assumed))
-
-
-def _links(call: Call) -> bool:
-    """Whether what the request continues can need repair."""
-    context = call.context
-    unkept = call.target.name == "openai.responses" and not call.target.responses.keeps_responses
-    twice = None not in context.link
-    return context.ledger is not None or twice or (context.linked and unkept)
+    return Outcome(sent, history.fields, tuple(notes.changes), tuple(notes.assumed))
 
 
 def facts_now(work: Work, now: Mapping[str, Any]) -> Context:
@@ -289,7 +205,7 @@ LINK = Link._fields
 
 
 def _settle(
-    history: History, original: History, work: Work, changes: list[Change], assumed: list[str]
+    history: History, original: History, work: Work, notes: Notes
 ) -> tuple[History, list[Any]]:
     """Look at what would be sent as if it had come in, until no pass of ours asks for anything.
 
@@ -306,7 +222,7 @@ def _settle(
     for _ in range(MOST_ROUNDS):
         history = before = _read_again(history, sent, work)
         for pass_ in passes:
-            history = _run_pass(pass_, history, work, changes, assumed)
+            history = _run_pass(pass_, history, work, notes)
         if history is before:
             break
         sent = work.dialect.encode(history, before)
@@ -315,9 +231,7 @@ def _settle(
 
 def _read_again(history: History, sent: list[Any], work: Work) -> History:
     """The history behind `sent`, with what is known of each turn, and of its place before."""
-    bare = replace(
-        work.call, context=work.call.context.model_copy(update={"sources": (), "provenance": NONE})
-    )
+    bare = replace(work.call, context=_without_places(work.call.context))
     turns = tuple(
         replace(
             turn, at=was.at, source=was.source, model=was.model, agent=was.agent, edited=was.edited
@@ -334,18 +248,17 @@ def _wakes(pass_: Any, facts: set[Fact]) -> bool:
     return wakes_on is None or not facts.isdisjoint(wakes_on)
 
 
-def _run_pass(
-    pass_: Any, history: History, work: Work, changes: list[Change], assumed: list[str]
-) -> History:
+def _run_pass(pass_: Any, history: History, work: Work, notes: Notes) -> History:
     edits: list[Edit] = []
     if history.fields is not work.request:
         work = replace(work, call=replace(work.call, context=facts_now(work, history.fields)))
     for found in run_pass(pass_, history, work.call):
         if isinstance(found, Assumed):
-            if found.what not in assumed:
-                assumed.append(found.what)
+            if found.what not in notes.assumed:
+                notes.assumed.append(found.what)
         else:
             edits.append(found)
+    edits = _left_of(edits, work.call.frozen, notes)
     edits += leads_of_dropped(history, edits)
     if not edits:
         return history
@@ -356,16 +269,49 @@ def _run_pass(
                 "call normalize_request with the whole body"
             )
     records = [_record(pass_.name, edit, history, work.call) for edit in edits]
-    match work.policy.mode(pass_.name):
+    for edit, record in zip(edits, records, strict=True):
+        if _touches(edit, work.call.frozen):
+            raise NoGrowthError(f"{record.where} must change: {record.why} [{record.rule}]")
+        if _takes(edit):
+            at = history.turns[edit.turn].at
+            if at is not None:
+                notes.gone[at] = record
+    _announce(work.policy, pass_.name, records)
+    notes.changes.extend(records)
+    return apply(history, edits)
+
+
+def _announce(policy: Policy, by: str, records: Sequence[Change]) -> None:
+    """Refuse or log the changes that a pass asks for, if the policy says so."""
+    match policy.mode(by):
         case "raise":
             said = "; ".join(f"{one.where}: {one.why} [{one.rule}]" for one in records[:5])
             more = f" and {len(records) - 5} more" if len(records) > 5 else ""
-            raise ChangeError(f"{pass_.name} would change {said}{more}")
+            raise ChangeError(f"{by} would change {said}{more}")
         case "warn":
             for record in records:
                 _warn_once(record.by, record.rule, record.where, record.why)
-    changes.extend(records)
-    return apply(history, edits)
+
+
+def _left_of(edits: list[Edit], frozen: int, notes: Notes) -> list[Edit]:
+    """The edits without those that take copies out of what was sent: they can stay."""
+    if not frozen:
+        return edits
+    copies = [edit for edit in edits if _takes(edit) and edit.turn < frozen]
+    notes.copies.update((edit.rule, edit.why) for edit in copies)
+    return [edit for edit in edits if not (_takes(edit) and edit.turn < frozen)]
+
+
+def _takes(edit: Edit) -> TypeGuard[Drop]:
+    """Whether the edit drops a whole message, and nothing that it says is lost."""
+    return isinstance(edit, Drop) and edit.item is None and edit.loss in TAKEN
+
+
+def _touches(edit: Edit, frozen: int) -> bool:
+    """Whether the edit changes what was sent, or puts something between."""
+    if isinstance(edit, Insert | Move) and edit.after < frozen - 1:
+        return True
+    return not isinstance(edit, Insert | SetField) and edit.turn < frozen
 
 
 def _can_set(key: str, request: Mapping[str, Any] | None) -> bool:
@@ -408,9 +354,17 @@ def _refuse(work: Work, elements: Sequence[object], rest: Mapping[str, Any]) -> 
     """Raise for a fault that no pass may repair silently and that is known to be refused."""
     if work.policy.unrepairable == "send":
         return
-    context = facts_now(work, rest)
-    found = judge(elements, target=work.call.target, context=context, fields=rest or None)
-    for violation in found:
+    for violation in _judged(work, Outcome(list(elements), rest)):
         if violation.repair is None and RULES[violation.rule].certainty in ATTESTED:
             remedy = f"{violation.message}: {RULES[violation.rule].remedy}"
             raise UnrepairableError(violation.rule, violation.path, remedy)
+
+
+def _judged(work: Work, outcome: Outcome) -> list[Violation]:
+    """What the target refuses of what would be sent."""
+    return judge(
+        outcome.elements,
+        target=work.call.target,
+        context=facts_now(work, outcome.fields),
+        fields=outcome.fields or None,
+    )

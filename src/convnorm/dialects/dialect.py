@@ -54,6 +54,10 @@ class Call:
     """The request key that holds the history, for messages to the user."""
     decode: Callable[[Sequence[object], Mapping[str, Any], "Call"], History] | None = None
     """How the dialect reads a wire list."""
+    frozen: int = 0
+    """How many turns at the front were sent and answered: nothing may touch them."""
+    places: tuple[int | None, ...] = ()
+    """By `Turn.at`, where the turn stands in what the caller passed; empty when `at` says it."""
 
     def turns_of(self, items: Iterable[object]) -> tuple[Turn, ...]:
         """The turns of wire items that the caller did not pass: what a ledger knows."""
@@ -66,7 +70,8 @@ class Call:
 
     def where(self, turn: Turn) -> str:
         """The path of a turn in what the caller passed."""
-        return self.key if turn.at is None else f"{self.key}[{turn.at}]"
+        at = self.places[turn.at] if self.places and turn.at is not None else turn.at
+        return self.key if at is None else f"{self.key}[{at}]"
 
 
 def _is_object(text: str) -> bool:

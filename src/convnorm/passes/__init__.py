@@ -23,6 +23,7 @@ from convnorm.passes.arbitrate_sources import ArbitrateSources
 from convnorm.passes.dedupe import Dedupe
 from convnorm.passes.drop_empty import DropEmpty
 from convnorm.passes.fit_budget import FitBudget
+from convnorm.passes.keep_prefix import KeepPrefix
 from convnorm.passes.legalise_ids import LegaliseIds
 from convnorm.passes.relabel_handoffs import RelabelHandoffs
 from convnorm.passes.repair_arguments import RepairArguments
@@ -42,6 +43,8 @@ ORDER = (
     SettleLink,
     # Ids go once nothing needs them as evidence.
     StripIds,
+    # Pairs of what was sent are settled: what comes late for them is told before pairs are mended.
+    KeepPrefix,
     # Pairs are mended on what is really going to be sent.
     RepairToolPairs,
     # What another agent called is told once it is whole, and needs no repair as a call any more.

@@ -6,12 +6,14 @@ They hold for every history and every default policy; call them on your own poli
 import re
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from convnorm import Context, Policy, Report, UnrepairableError, check, explain, normalize_request
 from convnorm.edits import Loss
 from convnorm.envelope import is_turn
-from convnorm.pipeline import Change, run, take_apart
+from convnorm.intake import take_apart
+from convnorm.pipeline import Change, run
 from convnorm.testing.reading import (
     FOREIGN,
     SPEAKERS,
@@ -95,7 +97,12 @@ def untouched(sample: Sample, policy: AnyPolicy = None) -> None:
 
 def conserving(sample: Sample, policy: AnyPolicy = None) -> None:
     """No text and no real result is lost, nor the order of what was said."""
-    report = explain(sample.request, policy, context=sample.context)
+    _conserve(sample, explain(sample.request, policy, context=sample.context))
+
+
+def _conserve(sample: Sample, report: Report, earlier: tuple[Change, ...] = ()) -> None:
+    """`earlier`: what was changed before in what is kept of the last request."""
+    report = replace(report, edits=(*earlier, *report.edits))
     before, after = read(sample.request), read(_sent(report))
     if sample.copied is False:
         taken = [each for each in report.edits if each.by in COPIERS and each.what == "drop"]
@@ -141,6 +148,68 @@ def stable_prefix(growth: Growth, policy: AnyPolicy = None) -> int:
                 {"before": before.request, "after": after.request},
             )
     return end
+
+
+def frozen_prefix(growth: Growth, policy: AnyPolicy = None, *, returned: bool) -> bool:
+    """With the last request in the context all of it stays; returns whether a result came late.
+
+    The caller's history grows as it came, or, with `returned`, as the list that was sent before.
+    What is sent is still sound, nothing is lost, and a second run makes no edit. Two things are let
+    off: a caller's own history that replays itself, since what was sent in the middle of a replay
+    is a copy now, and items that stand last only while the server has not done with them.
+    """
+    key = history_key(growth.after.request)
+    given = growth.after.request[key]
+    sources = growth.after.context.sources
+    cuts = [len(growth.before.request[key]), len(given), len(given) + 1]
+    given = [*given, {"role": "user", "content": "and now?"}]
+    sources = (*sources, None) if sources else ()
+    sent: list[Any] = []
+    edits: tuple[Change, ...] = ()
+    start, late = 0, False
+    for end in cuts:
+        known = len(sent) if returned else start
+        new, labels = given[start:end], sources[start:end]
+        known_labels = (None,) * known if returned else sources[:start]
+        facts: dict[str, Any] = {"sources": (*known_labels, *labels) if sources else ()}
+        if sent:
+            facts["last_request"] = {**growth.after.request, key: sent}
+        sample = Sample(
+            {**growth.after.request, key: [*(sent if returned else given[:start]), *new]},
+            growth.after.context.model_copy(update=facts),
+            growth.after.applied,
+        )
+        try:
+            report = explain(sample.request, policy, context=sample.context)
+        except UnrepairableError:
+            return False  # cut off before a screenshot came
+        if any(_passes_by(wire(each)) for each in sent):
+            return False
+        hidden = not returned and any(edit.by in COPIERS for edit in report.edits)
+        if any(NOT_KEPT in one for one in report.assumed):
+            if hidden:
+                return late  # what was sent in pieces is a copy now, and where it ended is lost
+            _fail(f"given up: {report.assumed}", sample, sent)
+        if dump(list(map(wire, report.messages[: len(sent)]))) != dump(list(map(wire, sent))):
+            _fail("what was sent is not what is sent now", sample, report.request)
+        sound(sample, policy)
+        _conserve(sample, report, () if returned else edits)
+        idempotent(sample, policy)
+        late = late or any(
+            edit.by == "keep_prefix" and edit.what == "replace" for edit in report.edits
+        )
+        edits = (*edits, *report.edits)
+        sent, start = report.messages, end
+    return late
+
+
+def _passes_by(element: Mapping[str, Any]) -> bool:
+    """Whether the item comes again when the server has done it, or must always stand last."""
+    working = element.get("status") == "in_progress"
+    return working or element.get("type") == "compaction_trigger"
+
+
+NOT_KEPT = "last_request is not kept"
 
 
 def deterministic(sample: Sample, policy: AnyPolicy = None) -> None:
@@ -364,7 +433,8 @@ class Told:
 def _conserve_calls(
     before: Reading, after: Reading, copies: set[int], sample: Sample, report: Report
 ) -> None:
-    quotes = _new_quotes(before, after)
+    late = sample.context.last_request is not None
+    quotes = [words_in(said) for said in after.said] if late else _new_quotes(before, after)
     for group in {call.what for call in before.calls}:
         asked = [call for call in before.calls if call.what == group]
         needed = [call.at for call in asked if call.at not in copies]
@@ -380,8 +450,10 @@ def _conserve_results(
 ) -> None:
     """Each real result answers its own call, or is quoted in a turn that was not there before."""
     answers = [result for result in after.results if not result.invented]
+    late = sample.context.last_request is not None  # it may have come when its call was sent
     unclaimed = list(answers)
-    quotes = _new_quotes(before, after)
+    # With a last request a quotation may repeat one that was sent.
+    quotes = [words_in(said) for said in after.said] if late else _new_quotes(before, after)
     answered = {result.call.what for result in answers if result.call}
     # Those that answer a call come first, and of these whoever can answer the fewest: a second
     # result must not take their place.
@@ -396,7 +468,7 @@ def _conserve_results(
                 unclaimed.remove(found)
         elif any(CALL in quote and _quotes(quote, result) for quote in quotes):
             continue  # together with its call, which cannot be sent
-        elif result.call and not copied and not result.could & answered:
+        elif result.call and not (copied or late or result.could & answered):
             _fail(f"no longer answers its call: {result}", sample, report.request)
         elif any(result.texts) and not any(_quotes(quote, result) for quote in quotes):
             _fail(f"a real result is lost: {result}", sample, report.request)

@@ -174,19 +174,23 @@ def growing(
     provider: str | None = None,
     model: str | None = None,
     fault: str | None = None,
+    in_pieces: bool = False,
 ) -> Growth:
-    """A history as `broken` makes it, and the same one before its last elements came."""
+    """A history as `broken` makes it, and the same one before its last elements came.
+
+    With `in_pieces` the first may end in the middle of what is replayed.
+    """
     pen = Pen(draw, find_target(dialect, provider=provider, model=model))
     faults = mutators(dialect, provider=provider, model=model)
     # What is still pending may not be sent while it is last.
     faults = {name: faults[name] for name in faults if name != PENDING}
     draft, applied = _broken(pen, faults, fault, 3)
     elements = dressed(pen, draft.elements)
-    # What repeats the history comes at once: no request was ever sent in the middle of it.
+    # Mostly, what repeats the history comes at once: no request is sent in the middle of it.
     ends = [
         end
         for end in _WRITERS[dialect].ends(draft.elements)
-        if not any(copy.start < end < copy.stop for copy in draft.copies)
+        if in_pieces or not any(copy.start < end < copy.stop for copy in draft.copies)
     ]
     end = pen.pick(ends[::-1] or [len(elements)])
     labels = draft.facts.get("sources")
