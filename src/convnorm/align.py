@@ -132,7 +132,13 @@ def _between(
     end: tuple[int, int],
     how: Reading,
 ) -> list[tuple[int, int]]:
-    """Equal elements between two that are proved."""
+    """Equal elements between two that are proved; those that stand next to these come first."""
+    behind: list[tuple[int, int]] = []
+    while end[0] - 1 > start[0] and end[1] - 1 > start[1]:
+        if not how.same(here[end[0] - 1], there[end[1] - 1]):
+            break
+        end = end[0] - 1, end[1] - 1
+        behind.append(end)
     places: dict[Hashable, list[int]] = {}
     for at in range(start[1] + 1, end[1]):
         places.setdefault(how.content(there[at]), []).append(at)
@@ -144,4 +150,4 @@ def _between(
         if later < len(known) and how.same(here[at], there[known[later]]):
             last = known[later]
             found.append((at, last))
-    return found
+    return [*found, *reversed(behind)]
