@@ -12,7 +12,7 @@ import anyio
 from rich.console import Console
 from rich.markup import escape
 
-from convnorm import Context, Policy, Violation, explain
+from convnorm import Context, Link, Policy, Violation, explain
 from convnorm.cli.show import show_edits, show_violations
 from convnorm.recorder import Recorder
 from convnorm.rules import RULES
@@ -34,7 +34,8 @@ def main() -> int:
         elif "needs" in seed:
             console.print(f"[yellow]not yet[/]: it needs {escape(seed['needs'])}\n")
         else:
-            uncured += not cure(console, seed)
+            for situation in seed.get("situations", [seed]):
+                uncured += not cure(console, {"policy": seed["policy"], **situation})
     return 1 if uncured else 0
 
 
@@ -43,7 +44,11 @@ def cure(console: Console, seed: dict[str, Any]) -> bool:
     policy, context = Policy(**seed["policy"]), Context(**seed.get("context", {}))
     report = explain(seed["request"], policy, context=context)
     key = "messages" if "messages" in seed["request"] else "input"
-    console.print("\n[bold]before[/]")
+    if "situation" in seed:
+        console.print(f"\n[italic]{escape(seed['situation'])}[/]")
+    console.print(f"\n[bold]before[/]{named(seed['request'])}")
+    for element in seen_first(context, seed["request"]):
+        console.print(f"  [dim]the server has {escape(line('', element, console.width - 15))}[/]")
     for at, element in enumerate(seed["request"][key]):
         label = f"{context.sources[at]} " if context.sources else ""
         console.print(f"  {at} {escape(line(label, element, console.width))}")
@@ -53,13 +58,24 @@ def cure(console: Console, seed: dict[str, Any]) -> bool:
         console.print(f"    {escape(RULES[rule].error)}", style="dim")
     console.print("\n[bold]edits[/]")
     show_edits(console, report)
-    console.print("\n[bold]after[/]")
+    console.print(f"\n[bold]after[/]{named(report.request or {})}")
     for element in report.messages:
         console.print(f"  {escape(line('', element, console.width))}")
     console.print("\n[bold]checked again[/]")
     show_violations(console, report.remaining)
     console.print()
     return bool(report.edits) and not report.remaining
+
+
+def seen_first(context: Context, request: dict[str, Any]) -> Sequence[dict[str, Any]]:
+    """What the server puts before the input."""
+    return context.ledger.holds(Link.of(request)) if context.ledger else ()
+
+
+def named(request: dict[str, Any]) -> str:
+    """The link that a request names, if it has one."""
+    link = Link.of(request)
+    return f", behind {link.previous_response_id or link.conversation}" if link else ""
 
 
 def record(console: Console, seed: dict[str, Any]) -> bool:

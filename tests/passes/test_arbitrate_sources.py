@@ -1,9 +1,20 @@
 """One of several replayed histories owns what they share."""
 
+from typing import Any
+
 import pytest
 
-from builders import calls, message, reasoning, result, said, user
-from convnorm import Context, Policy, PolicyError, explain, normalize
+from builders import call, calls, message, output, reasoning, result, said, user
+from convnorm import (
+    Context,
+    Ledger,
+    Link,
+    Policy,
+    PolicyError,
+    explain,
+    normalize,
+    normalize_request,
+)
 
 CHAT = "openai.chat"
 
@@ -165,3 +176,26 @@ def test_reasoning_that_ends_a_source_led_nothing_of_the_next() -> None:
     whole = [{"type": "compaction", "id": "cmp_68a0", "encrypted_content": "E"}, thought, search]
     context = Context(sources=("store", "store", "input", "input", "input"))
     assert whole == normalize([*whole[:2], *whole], "openai.responses", context=context)
+
+
+def test_growth_with_tools_behind_a_link_is_linear() -> None:
+    """Executor, provider and server all have the past; what is sent is what is new, each turn."""
+    policy = Policy.for_target("openai.responses")
+    ledger, past, sizes = Ledger(), list[dict[str, object]](), list[int]()
+    last: str | None = None
+    for turn in range(3):
+        asked = user("balance?")
+        labels = ("provider",) * len(past) + ("executor",) * (len(past) + 1)
+        body = {"input": [*past, *past, asked], "previous_response_id": last}
+        facts = Context(sources=labels, ledger=ledger)
+        sent = normalize_request(body, policy, context=facts)
+        assert [asked] == sent["input"]
+        first: Any = {"id": f"resp_{turn}a", "output": [call(f"call_{turn}x")]}
+        returned = [output(f"call_{turn}x", "10 EUR")]
+        second: Any = {"id": f"resp_{turn}b", "output": [message(f"msg_{turn}", "10 EUR")]}
+        follow = {"input": returned, "previous_response_id": first["id"]}
+        ledger = ledger.accepted(sent, first).accepted(follow, second)
+        past = [*past, asked, *first["output"], *returned, *second["output"]]
+        last = str(second["id"])
+        sizes.append(len(ledger.holds(Link(last))))
+    assert [4, 8, 12] == sizes
