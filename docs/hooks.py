@@ -12,9 +12,11 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from convnorm import Policy
+from convnorm.dialects import DIALECTS
 from convnorm.passes import BUILTIN
 from convnorm.rules import CATALOGUE, Rule
 from convnorm.rules.shorten import shortened
+from convnorm.targets.apis import APIS
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -103,10 +105,38 @@ each rule says how certain it is.
 
 
 def rule_pages() -> dict[str, str]:
-    """The index of APIs, then a page of rules for each, by API name."""
+    """The index of APIs, the repairs of all, then a page of rules for each, by API name."""
     lines = [f"- [{api}]({api}.md): {len(rules)} rules" for api, rules in CATALOGUE.items()]
-    index = INDEX + "\n".join(lines)
-    return {"index": index, **{api: rule_page(api, CATALOGUE[api]) for api in CATALOGUE}}
+    index = INDEX + "\n".join([*lines, "- [Repairs](repairs.md): what each repair costs"])
+    pages = {api: rule_page(api, CATALOGUE[api]) for api in CATALOGUE}
+    return {"index": index, "repairs": repair_page(), **pages}
+
+
+REPAIRS = """# Repairs
+
+By API: each rule, the pass that repairs it, and what that costs under the default options. A rule
+that nothing repairs silently raises `UnrepairableError` if it was observed or is documented; what
+to do about it stands with the rule.
+"""
+
+
+def repair_page() -> str:
+    """Each rule, the pass that repairs it, and what it costs."""
+    return REPAIRS + "".join(map(repair_table, CATALOGUE)) + "\n"
+
+
+def repair_table(api: str) -> str:
+    """The repairs of one API."""
+    built = api in DIALECTS or api not in APIS
+    note = "" if built else "\n`check` reports these rules; nothing is repaired for this API yet.\n"
+    rows = [
+        f"| [{rule.id}]({api}.md#{rule.id}) "
+        f"| {repairer(rule.repair) if built else 'nothing yet'} "
+        f"| {cell(rule.loss) if rule.repair else ''} |"
+        for rule in CATALOGUE[api]
+    ]
+    head = ["| rule | repaired by | what it costs |", "|---|---|---|"]
+    return "\n".join([f"\n## {api}\n{note}", *head, *rows, ""])
 
 
 def rule_page(api: str, rules: tuple[Rule, ...]) -> str:

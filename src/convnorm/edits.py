@@ -112,6 +112,15 @@ class Assumed:
     what: str
 
 
+@dataclass(frozen=True, slots=True)
+class Unrepairable:
+    """Not an edit: a fault that nothing may repair silently; the policy says what that means."""
+
+    turn: int
+    rule: str
+    remedy: str
+
+
 def apply(history: History, edits: Iterable[Edit]) -> History:
     """Build the history that `edits` ask for; without edits it is the same object."""
     plan = _Plan()

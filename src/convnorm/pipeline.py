@@ -20,6 +20,7 @@ from convnorm.edits import (
     Move,
     SetField,
     SetTurn,
+    Unrepairable,
     apply,
 )
 from convnorm.errors import (
@@ -256,6 +257,8 @@ def _run_pass(pass_: Any, history: History, work: Work, notes: Notes) -> History
         if isinstance(found, Assumed):
             if found.what not in notes.assumed:
                 notes.assumed.append(found.what)
+        elif isinstance(found, Unrepairable):
+            _leave(found, history, work, notes)
         else:
             edits.append(found)
     edits = _left_of(edits, work.call.frozen, notes)
@@ -291,6 +294,16 @@ def _announce(policy: Policy, by: str, records: Sequence[Change]) -> None:
         case "warn":
             for record in records:
                 _warn_once(record.by, record.rule, record.where, record.why)
+
+
+def _leave(found: Unrepairable, history: History, work: Work, notes: Notes) -> None:
+    """Refuse what a pass may not repair, or leave it to the provider, as the policy says."""
+    where = work.call.where(history.turns[found.turn])
+    if work.policy.unrepairable == "raise":
+        raise UnrepairableError(found.rule, where, found.remedy)
+    said = f"{where} is left to the provider: {found.remedy} [{found.rule}]"
+    if said not in notes.assumed:
+        notes.assumed.append(said)
 
 
 def _left_of(edits: list[Edit], frozen: int, notes: Notes) -> list[Edit]:

@@ -267,6 +267,21 @@ def test_screenshot_cannot_be_invented() -> None:
         normalize(history, RESPONSES)
 
 
+def test_screenshot_that_is_missing_can_be_left_to_the_provider() -> None:
+    """Under `send` the call goes out as it is, the rest is repaired, and the report says so."""
+    made = {"id": "cu_1", "call_id": "c", "status": "completed", "action": {"type": "screenshot"}}
+    shot = {"type": "computer_call", **made, "pending_safety_checks": []}
+    policy = Policy.for_target(RESPONSES, unrepairable="send")
+
+    report = explain([shot, call("d"), user("so?")], policy)
+    closed = close("d", "No result was recorded for this call.")
+    assert [shot, call("d"), output("d", closed), user("so?")] == report.messages
+    (said,) = (one for one in report.assumed if "left to the provider" in one)
+    assert "input[0]" in said
+    assert "[resp-call-output-missing]" in said
+    assert ["resp-call-output-missing"] == [one.rule for one in report.remaining]
+
+
 def test_text_between_call_and_output_is_legal_in_responses() -> None:
     """Responses pairs by id, not by place."""
     assert explain([call("a"), said("hm"), output("a")], RESPONSES).edits == ()

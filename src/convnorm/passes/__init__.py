@@ -16,6 +16,7 @@ from convnorm.edits import (
     Replace,
     SetField,
     SetTurn,
+    Unrepairable,
 )
 from convnorm.errors import PolicyError
 from convnorm.ir import History
@@ -76,13 +77,17 @@ GROUP = "convnorm.passes"
 """The entry point group in which other packages offer passes by name."""
 
 
-def run_pass(pass_: Any, history: History, call: Call) -> Iterable[Edit | Assumed]:
+KINDS = (Drop, Insert, Replace, Move, SetTurn, Mend, SetField, Assumed, Unrepairable)
+"""What a pass may yield."""
+
+
+def run_pass(pass_: Any, history: History, call: Call) -> Iterable[Edit | Assumed | Unrepairable]:
     """What a pass, built in or not, asks for; a stranger's mistakes are answered in our words."""
     found = pass_(history, call)
     if not isinstance(found, Iterable):
         raise PolicyError(f"pass {pass_.name} returned {found!r}: it must yield edits")
     for edit in found:
-        if not isinstance(edit, (Drop, Insert, Replace, Move, SetTurn, Mend, SetField, Assumed)):
+        if not isinstance(edit, KINDS):
             raise PolicyError(f"pass {pass_.name} yielded {edit!r}, which is no edit")
         for key in ("turn", "after"):
             at = getattr(edit, key, FRONT)

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from convnorm import envelope
 from convnorm.dialects.dialect import Call
-from convnorm.edits import Drop, Edit, Insert, Loss, Move, Replace
+from convnorm.edits import Drop, Edit, Insert, Loss, Move, Replace, Unrepairable
 from convnorm.errors import NotReadyError, UnrepairableError
 from convnorm.facts import Fact
 from convnorm.ir import (
@@ -69,20 +69,26 @@ class RepairToolPairs(Options):
     on both sides, for the later occurrence only. Calls that the server runs itself are left alone,
     and so are outputs whose call may be on the server (`previous_response_id`, `conversation`,
     item references). A call in `Context.live_calls` that nothing follows raises `NotReadyError`; a
-    computer call without its screenshot raises `UnrepairableError`, since none can be invented.
+    computer call without its screenshot cannot be closed, since none can be invented: it raises
+    `UnrepairableError`, or is left to the provider under `unrepairable = "send"`.
     """
 
     name: Literal["repair_tool_pairs"] = "repair_tool_pairs"
     missing: Literal["close", "drop"] = "close"
-    """An unanswered call: `close` it with a marked text, or `drop` it (the call is lost)."""
+    """An unanswered call: `close` it with a marked text, and nothing is lost; or `drop` it, and the
+    model does not know that it called: the call is lost, and the reasoning that led to it."""
     orphans: Literal["text", "drop", "raise"] = "text"
-    """A result without a call: quote it as `text`, `drop` it (the result is lost), or `raise`."""
+    """A result without a call, and a second, different one: quote it as `text`, and only that it
+    was a tool's message is lost; `drop` it, and the result is lost; or `raise`, and nothing is
+    sent."""
     duplicates: Literal["first", "last"] = "first"
-    """Which of several real results answers a call; a marked text never beats a real one."""
+    """Which of several different real results answers a call; the others go the way of `orphans`.
+    A marked text never beats a real result, and an equal one goes without loss."""
     interrupted: str = "No result was recorded for this call."
     """What stands in for a missing result."""
     side_effecting: tuple[str, ...] = ()
-    """Names of tools that change something outside."""
+    """Names of tools that change something outside: what stands in for their missing result warns
+    that they may have done so."""
     effect_unknown: str = (
         "No result was recorded for this call. It is unknown whether it took effect: "
         "check the state before trying again."
@@ -95,7 +101,7 @@ class RepairToolPairs(Options):
 
     wakes_on: ClassVar[frozenset[Fact]] = frozenset({Fact.PAIRING})
 
-    def __call__(self, history: History, call: Call) -> Iterator[Edit]:
+    def __call__(self, history: History, call: Call) -> Iterator[Edit | Unrepairable]:
         """Ask for the edits this history needs."""
         yield from _Repair(self, history, call).edits()
 
@@ -127,7 +133,7 @@ class _Repair:
         )
         """The last turn that is no result."""
 
-    def edits(self) -> Iterator[Edit]:
+    def edits(self) -> Iterator[Edit | Unrepairable]:
         yield from self._settle_extras()
         yield from self._settle_orphans()
         answers = {pair.result.turn: pair.place.turn for pair in self.found.pairs if pair.result}
@@ -270,7 +276,7 @@ class _Repair:
             why=why,
         )
 
-    def _close(self, pair: Pair, call_id: str, behind: int) -> Iterator[Edit]:
+    def _close(self, pair: Pair, call_id: str, behind: int) -> Iterator[Edit | Unrepairable]:
         turn = self.turns[pair.place.turn]
         # Without an id of its own, nobody can tell whose a result is that may be there.
         shared = self.target.unique_call_ids == "history" and self.uses[pair.call.call_id or ""] > 1
@@ -286,12 +292,13 @@ class _Repair:
             yield Drop(*pair.place, rule=rule, why=f"call {call_id} has no result", loss=Loss.CALL)
             return
         if not pair.call.closable:
-            raise UnrepairableError(
+            yield Unrepairable(
+                pair.place.turn,
                 rule,
-                self.call.where(turn),
                 f"the {pair.call.kind} call {call_id} has no output and none can be invented: "
                 "add it, or take the call out",
             )
+            return
         result = ToolResult(
             call_id,
             envelope.close(call_id, self._sentence(pair.call, live=live)),

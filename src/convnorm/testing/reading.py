@@ -292,4 +292,5 @@ def _words(output: Any) -> Iterator[str]:
 
 def words_in(said: Said) -> str:
     """The text of a turn with the escapes of a quotation undone."""
-    return said.text.replace("&lt;", "<")
+    plain = said.text.replace("&lt;", "<")
+    return re.sub("&#([0-9]+);", lambda found: chr(int(found[1])), plain)
