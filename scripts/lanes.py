@@ -119,6 +119,12 @@ LANES = {
             (*AGENTS, "openai-agents>=0.24"),
             {"openai-agents": "0", "openai": "3"},
         ),
+        # The newest of both that fit together: by itself either is resolved to one of long ago.
+        Lane(
+            "agents-litellm",
+            (*AGENTS, "openai-agents>=0.20", "litellm>=1.106"),
+            {"openai-agents": "0", "litellm": "1"},
+        ),
         *AGENT_FRAMEWORK.values(),
         # Only for `make quality`: other libraries that clean histories, each as it installs alone.
         # The floors keep a conflict from being resolved silently to a version of long ago.
@@ -152,6 +158,12 @@ GROUPS = (
         Step("adapters", "adapters", ("pytest", *PACKAGING)),
         Step("agents-floor", "agents-floor", ("pytest", AGENTS_TESTS)),
         Step("agents-newest", "agents-newest", ("pytest", AGENTS_TESTS)),
+        Step(
+            "agents-litellm",
+            "agents-litellm",
+            ("pytest", "-W", "default", "adapters/openai-agents/tests_litellm"),  # litellm warns
+            {"LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+        ),
         *(Step(name, name, ("pytest", AGENT_FRAMEWORK_TESTS)) for name in AGENT_FRAMEWORK),
     ),
     (Step("bench", "core", ("python", "benchmarks/run.py"), thorough_only=True),),

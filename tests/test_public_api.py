@@ -13,7 +13,6 @@ def test_public_names_are_pinned() -> None:
         "ChangeError",
         "ConflictError",
         "Context",
-        "Conversation",
         "ConvnormError",
         "DialectError",
         "Exchange",

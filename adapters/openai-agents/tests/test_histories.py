@@ -41,6 +41,8 @@ HISTORIES: dict[str, tuple[list[dict[str, Any]], str, str | None]] = {
     # name: the history, the refusal as a list, the refusal as a session (None: the SDK repairs it)
     "orphan call": ([USER, CALL], "resp-call-output-missing", None),
     "orphan output": ([USER, OUTPUT], "resp-output-without-call", "resp-output-without-call"),
+    # What 0.22.0 to 0.23.1 left of an approved call; the session is refused ever after (#4827).
+    "approval": ([USER, OUTPUT, said("3")], "resp-output-without-call", "resp-output-without-call"),
     "output first": (
         [USER, OUTPUT, CALL, said("3")],
         "resp-output-without-call",

@@ -10,6 +10,8 @@ from agents.run_config import ModelInputData
 from convnorm_openai_agents import Hooks, NormalizingModelProvider
 from play import THREE_CALLS, operator, run, site
 
+from convnorm.stores import MemoryStore
+
 pytestmark = pytest.mark.anyio
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
@@ -35,8 +37,10 @@ async def test_examples_run(number: int) -> None:
             ),
             "mine": lambda data: data,
             "previous_response_id": first.last_response_id,
+            "question": {"role": "user", "content": "Clean up"},
             "safe": {"run_config": RunConfig(model_provider=provider), "hooks": Hooks(provider)},
             "session": session,
+            "store": MemoryStore(),
             "text": waiting.to_state().to_string(),
             "untraced": RunConfig(tracing_disabled=True),
         }

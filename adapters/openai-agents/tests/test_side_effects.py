@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from agents import Agent, OpenAIResponsesCompactionSession, SQLiteSession
+from agents.run_config import CallModelData, ModelInputData
 from convnorm_openai_agents import (
     NormalizingModelProvider,
     NormalizingSession,
@@ -14,6 +15,27 @@ from play import SDK, add, config, run, site
 from convnorm.testing import Reply, call
 
 pytestmark = pytest.mark.anyio
+
+
+def in_other_words(data: CallModelData[Any]) -> ModelInputData:
+    """Rewrites what the user said."""
+    items = [
+        {**item, "content": "ADD"} if item.get("role") == "user" else item
+        for item in data.model_data.input
+    ]
+    return ModelInputData(items, data.model_data.instructions)
+
+
+@pytest.mark.parametrize("link", ["conversation_id", "auto_previous_response_id"])
+async def test_rewriting_in_a_filter_by_the_sdk_alone(link: str) -> None:
+    """Of a message that a filter rewrites, the SDK does not know that it was sent."""
+    agent = Agent[Any](name="adder", tools=[add])
+    async with site(Reply(call("add", a=1, b=2)), Reply(call("add", a=3, b=4)), "Done.") as here:
+        runs = config(here.bare(), call_model_input_filter=in_other_words)
+        await run(agent, "add", run_config=runs, **await here.link(link, None))
+
+    users = [sum(item.get("role") == "user" for item in sent) for sent in here.inputs]
+    assert users[:2] == [1, 1]
 
 
 @pytest.mark.parametrize("link", ["conversation_id", "auto_previous_response_id"])

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from convnorm_openai_agents.ledger_keeper import LedgerKeeper, ledger_from_state
     from convnorm_openai_agents.model import NormalizingModel, normalize_model
     from convnorm_openai_agents.provider import NormalizingModelProvider
+    from convnorm_openai_agents.recording import RunEvents, streamed
     from convnorm_openai_agents.sessions import (
         NormalizingConversationsSession,
         NormalizingSession,
@@ -24,10 +25,12 @@ _HOMES = {
     "NormalizingModel": "model",
     "NormalizingModelProvider": "provider",
     "NormalizingSession": "sessions",
+    "RunEvents": "recording",
     "handoff_filter": "filters",
     "input_filter": "filters",
     "ledger_from_state": "ledger_keeper",
     "normalize_model": "model",
+    "streamed": "recording",
 }
 
 __all__ = [
@@ -37,10 +40,12 @@ __all__ = [
     "NormalizingModel",
     "NormalizingModelProvider",
     "NormalizingSession",
+    "RunEvents",
     "handoff_filter",
     "input_filter",
     "ledger_from_state",
     "normalize_model",
+    "streamed",
 ]
 
 

@@ -13,7 +13,7 @@ from convnorm.delivery import Link
 from convnorm_openai_agents.chat import for_chat
 from convnorm_openai_agents.ledger_keeper import LedgerKeeper
 from convnorm_openai_agents.on_error import OnError, guarded
-from convnorm_openai_agents.placeholders import restored, shown
+from convnorm_openai_agents.placeholders import named, restored, shown
 
 OURS = frozenset({"input", "previous_response_id", "conversation"})
 """What of a request can be changed here."""
@@ -167,7 +167,7 @@ class NormalizingModel(Model):
             if self.stored:
                 link = Link.of(fixed)  # and without the placeholder, which the server refuses
             else:
-                sent = restored(sent, view, items)
+                sent = named(restored(sent, view, items))
             same = len(sent) == len(items) and all(map(operator.is_, sent, items))
             return Sent(given if same else sent, link, fixed)
         return Sent(given, link, body)

@@ -20,3 +20,14 @@ def restored(fixed: Sequence[Any], view: Sequence[Any], items: Sequence[Any]) ->
     """The repaired items, with the caller's own wherever what was `shown` is unchanged."""
     own = {id(seen): item for seen, item in zip(view, items, strict=True)}
     return [own.get(id(item), item) for item in fixed]
+
+
+def named(items: Sequence[Any]) -> list[Any]:
+    """The items with a placeholder where the SDK wants an id: it takes no message for one else."""
+    return [{**item, "id": FAKE_RESPONSES_ID} if _nameless(item) else item for item in items]
+
+
+def _nameless(item: Any) -> bool:
+    if not isinstance(item, Mapping) or item.get("type") != "message" or "id" in item:
+        return False
+    return item.get("role") == "assistant"

@@ -1,0 +1,138 @@
+"""Runs that ended between a call and its output, behind a link: the next run is refused."""
+
+from contextlib import suppress
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from agents import Agent, MaxTurnsExceeded, ModelBehaviorError, RunConfig, UserError, function_tool
+from agents.run_config import CallModelData, ModelInputData
+from convnorm_openai_agents import Hooks, NormalizingModelProvider
+from openai import BadRequestError
+from play import Site, add, config, run, run_diagnostic, site
+
+from convnorm.testing import Reply, call
+
+pytestmark = pytest.mark.anyio
+
+TWO_CALLS = Reply(
+    call("add", a=1, b=2, call_id="call_SUM"),
+    call("nothing_of_the_kind", call_id="call_NONE"),
+)
+
+
+@function_tool(failure_error_function=None)  # type: ignore[untyped-decorator]
+def broken() -> str:
+    """Fails, and ends the run."""
+    raise RuntimeError("out of order")
+
+
+ENDS: dict[str, tuple[Any, Any, int]] = {
+    # name: the model's calls, the error, and the turns that are allowed
+    "tool fails": (Reply(call("broken", call_id="call_BROKEN")), (RuntimeError, UserError), 10),
+    "too many turns": (Reply(call("add", a=1, b=2, call_id="call_SUM")), MaxTurnsExceeded, 1),
+    "no such tool": (TWO_CALLS, ModelBehaviorError, 10),
+}
+
+
+async def ended(here: Site, name: str, link: str, *, safe: bool, stream: bool) -> None:
+    """A run that ends in an error, and the next one."""
+    _, error, turns = ENDS[name]
+    agent = Agent[Any](name="adder", tools=[add, broken])
+    provider = (
+        NormalizingModelProvider(inner=here.bare(), on_error="raise") if safe else here.bare()
+    )
+    options: dict[str, Any] = {"stream": stream, "run_config": config(provider)}
+    if safe:
+        options["hooks"] = Hooks(provider)
+    first = await run(agent, "Hello", **options)
+    more = await here.link(link, first)
+    with pytest.raises(error):
+        await run(agent, "Go", max_turns=turns, **options, **more)
+    if link == "previous_response_id":
+        more = {link: here.server.requests[-1].answer}
+    await run(agent, "And now?", **options, **more)
+
+
+@pytest.mark.parametrize("name", ENDS)
+@pytest.mark.parametrize("link", ["previous_response_id", "conversation_id"])
+async def test_the_sdk_alone(name: str, link: str) -> None:
+    """The server waits for an output that nobody sends."""
+    async with site("Hello.", ENDS[name][0], "Fine.") as here:
+        with suppress(BadRequestError):
+            await ended(here, name, link, safe=False, stream=False)
+
+    assert here.rules == [None, None, "resp-call-output-missing"]
+
+
+@pytest.mark.parametrize("name", ENDS)
+@pytest.mark.parametrize("link", ["previous_response_id", "conversation_id"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_with_convnorm(name: str, link: str, stream: bool) -> None:
+    """What a tool returned is sent; a call that has no output is closed with a marked text."""
+    async with site("Hello.", ENDS[name][0], "Fine.") as here:
+        await ended(here, name, link, safe=True, stream=stream)
+
+    assert here.rules == [None] * 3
+    outputs = {item["call_id"]: item["output"] for item in here.inputs[-1] if "call_id" in item}
+    assert outputs.keys() == {part.id for part in ENDS[name][0].parts}
+    if name == "too many turns":
+        assert outputs == {"call_SUM": "3"}
+    else:
+        assert all("No result was recorded" in output for output in outputs.values())
+
+
+def without_outputs(data: CallModelData[Any]) -> ModelInputData:
+    """A filter that loses one of two outputs, as the SDK did in several releases."""
+    kept = [item for item in data.model_data.input if item.get("call_id") != "call_DIAG"]
+    return ModelInputData(kept, data.model_data.instructions)
+
+
+@pytest.mark.parametrize("link", ["conversation_id", "auto_previous_response_id"])
+@pytest.mark.parametrize("safe", [False, True])
+async def test_an_output_that_is_lost_on_the_way(link: str, safe: bool) -> None:
+    """Whatever loses an output before the provider, the ledger has it."""
+    calls = Reply(
+        call("run_diagnostic", check_name="disk", call_id="call_DIAG"),
+        call("add", a=1, b=2, call_id="call_SUM"),
+    )
+    agent = Agent[Any](name="a", tools=[add, run_diagnostic])
+    async with site(calls, "Fine.") as here:
+        provider: Any = here.bare()
+        options: dict[str, Any] = {}
+        if safe:
+            provider = NormalizingModelProvider(inner=provider, on_error="raise")
+            options["hooks"] = Hooks(provider)
+        runs = config(provider, call_model_input_filter=without_outputs)
+        with suppress(BadRequestError):
+            await run(agent, "Go", run_config=runs, **options, **await here.link(link, None))
+
+    assert here.rules == [None, None if safe else "resp-call-output-missing"]
+    sent = [item["output"] for item in here.inputs[1]]
+    assert sent == (["disk is well", "3"] if safe else ["3"])
+
+
+TELLS_THE_MODEL = "tool_not_found_behavior" in {field.name for field in fields(RunConfig)}
+
+
+@pytest.mark.parametrize("link", ["conversation_id", "auto_previous_response_id", "local"])
+async def test_a_missing_tool_is_told_to_the_model(link: str) -> None:
+    """Where the SDK answers for a tool that is not there, its answer arrives beside the other."""
+    agent = Agent[Any](name="adder", tools=[add])
+    wanted = {"tool_not_found_behavior": "return_error_to_model"} if TELLS_THE_MODEL else {}
+    async with site(TWO_CALLS, "Fine.") as here:
+        provider = NormalizingModelProvider(inner=here.bare(), on_error="raise")
+        options: dict[str, Any] = {
+            "run_config": config(provider, **wanted),
+            "hooks": Hooks(provider),
+            **await here.link(link, None),
+        }
+        if not TELLS_THE_MODEL:  # 0.13.3 ends the run
+            with pytest.raises(ModelBehaviorError):
+                await run(agent, "Go", **options)
+            return
+        await run(agent, "Go", **options)
+
+    assert here.rules == [None, None]
+    outputs = {item["call_id"] for item in here.inputs[1] if "output" in item}
+    assert outputs == {"call_SUM", "call_NONE"}
