@@ -19,7 +19,13 @@ from convnorm.dialects.dialect import (
     text_call_id,
     text_id,
 )
-from convnorm.dialects.openai_chat_fields import field_flaws, is_odd_call, is_plain, speakers
+from convnorm.dialects.openai_chat_fields import (
+    LOOKED_AT,
+    field_flaws,
+    is_odd_call,
+    speakers,
+    takes_null,
+)
 from convnorm.dialects.openai_chat_reasoning import asks, reasoning_flaws
 from convnorm.dialects.openai_chat_turns import TurnTaking
 from convnorm.envelope import is_close
@@ -79,6 +85,7 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
     call_ids: set[str] = set()
     waiting: set[str] = set()
     taking = TurnTaking(call.target.chat)
+    known, nulls = profile.message_keys, takes_null(profile)
     for at, element in enumerate(elements):
         message = element if type(element) is dict else read(element, KEY, at)
         role = message.get("role")
@@ -93,7 +100,11 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
                 facts.add(Fact.SHAPE)
             elif not content and isinstance(content, LIST):
                 facts.add(Fact.EMPTY)
-        if not is_plain(message, profile) and any(field_flaws(message, call, names)):
+        if (
+            (type(content) is not str and not (nulls and content is None))
+            or (len(message) > 2 and role != "tool" and not LOOKED_AT.isdisjoint(message))
+            or not (known is None or known.issuperset(message))
+        ) and any(field_flaws(message, call, names)):
             facts.add(Fact.FIELDS)
         if "id" in message and isinstance(message_id := message["id"], str):
             if message_id in ids:

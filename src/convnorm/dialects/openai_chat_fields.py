@@ -30,13 +30,9 @@ def speakers() -> Renamer:
     )
 
 
-def is_plain(message: Mapping[str, Any], profile: ChatProfile) -> bool:
-    """Whether a message has a text and nothing else in which a flaw could be; calls are read
-    one by one.
-    """
-    if type(message.get("content")) is not str or not LOOKED_AT.isdisjoint(message):
-        return False
-    return profile.message_keys is None or profile.message_keys.issuperset(message)
+def takes_null(profile: ChatProfile) -> bool:
+    """Whether nothing is wrong with a null content by itself."""
+    return profile.null_content != "refused" and not profile.content_required
 
 
 def is_odd_call(call: Mapping[str, Any]) -> bool:
@@ -47,7 +43,8 @@ def is_odd_call(call: Mapping[str, Any]) -> bool:
 def field_flaws(message: Mapping[str, Any], call: Call, names: Renamer) -> Iterator[Flaw]:
     """What is wrong with a message by itself; each key is named once."""
     profile, rules = call.target.chat, call.target.rules
-    if is_plain(message, profile) and not message.get("tool_calls"):
+    plain = type(message.get("content")) is str and LOOKED_AT.isdisjoint(message)
+    if plain and profile.message_keys is None and not message.get("tool_calls"):
         return
     seen: set[str] = set()
     for flaw in _flaws(message, profile, names):

@@ -205,7 +205,7 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
                 facts.add(Fact.EMPTY)
         elif spec.paired:
             call_id = _call_id(item, spec)
-            if call_id is not None and _number_flaw(item, spec):
+            if type(item.get("call_id")) is not str and _number_flaw(item, spec):
                 facts.add(Fact.IDS)
             if spec.what == "result":
                 if spec.output == "output" and item.get("output") is None:
@@ -346,8 +346,11 @@ def _turn(raw: object, item: Mapping[str, Any], at: int, call: Call, near: Aroun
         flaws=(
             *_thought_flaws(item, spec, call),
             *(flaw for flaw in ids if flaw),
-            *neighbour_flaws(item, at, near),
-            *field_flaws(item, call),
+            *(
+                (*neighbour_flaws(item, at, near), *field_flaws(item, call))
+                if spec is TRIGGER or not is_plain(item)
+                else ()
+            ),
         ),
     )
 

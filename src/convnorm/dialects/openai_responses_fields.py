@@ -63,7 +63,9 @@ def _texts(name: str) -> frozenset[str]:
 
 
 TEXTS = {name: _texts(name) for name in ITEMS}
-NEEDS = {name: frozenset(spec.needs) for name, spec in ITEMS.items() if name not in MENDED}
+NEEDS = {
+    name: frozenset(spec.needs) for name, spec in ITEMS.items() if spec.needs and name not in MENDED
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +107,11 @@ def type_of(item: Mapping[str, Any]) -> str:
 
 def is_plain(item: Mapping[str, Any]) -> bool:
     """Whether an item has all it needs, and texts only, under keys of its type: no flaw at all."""
-    name = type_of(item)
-    texts = TEXTS.get(name, NO_KEYS)
-    for key, value in item.items():
-        if type(value) is not str or key not in texts:
+    name, keys = type_of(item), item.keys()
+    for value in item.values():
+        if type(value) is not str:
             return False
-    return item.keys() >= NEEDS.get(name, NO_KEYS)
+    return keys <= TEXTS.get(name, NO_KEYS) and (name not in NEEDS or keys >= NEEDS[name])
 
 
 def neighbour_flaws(item: Mapping[str, Any], at: int, near: Around) -> Iterator[Flaw]:
@@ -134,8 +135,6 @@ def field_flaws(item: Mapping[str, Any], call: Call) -> Iterator[Flaw]:
     """What is wrong with an item by itself; each key is named once, and one that cannot be sent
     at all is named alone.
     """
-    if is_plain(item):
-        return
     name, rules = type_of(item), call.target.rules
     spec = ITEMS.get(name)
     if spec is None:
