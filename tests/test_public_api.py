@@ -13,6 +13,7 @@ def test_public_names_are_pinned() -> None:
         "ChangeError",
         "ConflictError",
         "Context",
+        "Conversation",
         "ConvnormError",
         "DialectError",
         "Exchange",

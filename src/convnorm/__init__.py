@@ -2,6 +2,7 @@
 
 from convnorm.api import Report, check, explain, normalize, normalize_request
 from convnorm.context import Context, Provenance
+from convnorm.conversation import Conversation
 from convnorm.delivery import Exchange, Ledger, Link
 from convnorm.errors import (
     ChangeError,
@@ -24,6 +25,7 @@ __all__ = [
     "ChangeError",
     "ConflictError",
     "Context",
+    "Conversation",
     "ConvnormError",
     "DialectError",
     "Exchange",

@@ -26,6 +26,9 @@ class Reading(Protocol):
     def made(self, one: Any, /) -> bool:
         """Whether the model made it."""
 
+    def light(self, one: Any, /) -> bool:
+        """Whether it may be missing on one side: reasoning often is."""
+
 
 @dataclass(slots=True)
 class Alignment:
@@ -39,6 +42,45 @@ class Alignment:
 
 def align(here: Sequence[Any], there: Sequence[Any], how: Reading) -> Alignment:
     """Match the elements `here` with those `there`."""
+    ours, theirs = _heavy(here, how), _heavy(there, how)
+    found = _align([here[at] for at in ours], [there[at] for at in theirs], how)
+    pairs = [(ours[at], theirs[other]) for at, other in found.pairs]
+    return Alignment(_with_light(here, there, pairs, how), {ours[at] for at in found.changed})
+
+
+def _heavy(elements: Sequence[Any], how: Reading) -> list[int]:
+    return [at for at, one in enumerate(elements) if not how.light(one)]
+
+
+def _with_light(
+    here: Sequence[Any], there: Sequence[Any], pairs: list[tuple[int, int]], how: Reading
+) -> list[tuple[int, int]]:
+    """The pairs, and those of light elements that are proved and stand between the same ones."""
+    places = {
+        proof: at for at, one in enumerate(there) if how.light(one) for proof in how.proofs(one)
+    }
+    known = dict(pairs)
+    ends = sorted(known.items())
+    found: list[tuple[int, int]] = []
+    last, next_at = -1, 0
+    for at, one in enumerate(here):
+        while next_at < len(ends) and ends[next_at][0] <= at:
+            next_at += 1
+        if at in known:
+            last = known[at]
+            found.append((at, last))
+        elif how.light(one):
+            other = next((places[proof] for proof in how.proofs(one) if proof in places), -1)
+            limit = ends[next_at][1] if next_at < len(ends) else len(there)
+            if other < 0 and ends[next_at : next_at + 1] == [(at + 1, limit)]:
+                other = limit - 1 if how.same(one, there[limit - 1]) else -1
+            if last < other < limit:
+                last = other
+                found.append((at, other))
+    return found
+
+
+def _align(here: Sequence[Any], there: Sequence[Any], how: Reading) -> Alignment:
     found = _anchors(here, there, how)
     if not found.pairs and not found.changed:
         whole = 0 < len(there) <= len(here) and any(map(how.made, there))
@@ -90,7 +132,13 @@ def _between(
     end: tuple[int, int],
     how: Reading,
 ) -> list[tuple[int, int]]:
-    """Equal elements between two that are proved."""
+    """Equal elements between two that are proved; those that stand next to these come first."""
+    behind: list[tuple[int, int]] = []
+    while end[0] - 1 > start[0] and end[1] - 1 > start[1]:
+        if not how.same(here[end[0] - 1], there[end[1] - 1]):
+            break
+        end = end[0] - 1, end[1] - 1
+        behind.append(end)
     places: dict[Hashable, list[int]] = {}
     for at in range(start[1] + 1, end[1]):
         places.setdefault(how.content(there[at]), []).append(at)
@@ -102,4 +150,4 @@ def _between(
         if later < len(known) and how.same(here[at], there[known[later]]):
             last = known[later]
             found.append((at, last))
-    return found
+    return [*found, *reversed(behind)]

@@ -18,7 +18,9 @@ class Turns:
         if turn.id is not None:
             yield "id", turn.id
         for item in turn.items:
-            if isinstance(item, ToolCall) and item.answered_by and item.call_id:
+            if isinstance(item, Reasoning) and item.proof:
+                yield "seal", item.proof
+            if isinstance(item, ToolCall) and item.call_id:
                 yield "call", item.call_id
             if isinstance(item, ToolResult) and item.call_id:
                 yield "result", item.call_id
@@ -46,6 +48,8 @@ class Turns:
     def made(turn: Turn) -> bool:
         """Whether the model made it."""
         return turn.role == "assistant"
+
+    light = staticmethod(is_reasoning)
 
 
 def refers(turn: Turn) -> bool:
@@ -194,7 +198,8 @@ class Overlap:
     def _gap(self, start: tuple[int, int], end: tuple[int, int]) -> Iterator[tuple[int, int]]:
         places: dict[str, list[int]] = {}
         for here in range(start[0] + 1, end[0]):
-            places.setdefault(self.here[here].role, []).append(here)
+            if speaks(self.here[here]):
+                places.setdefault(self.here[here].role, []).append(here)
         changed = {self.here[at].id for at in self.changed}
         at, kept = start[0], list[tuple[int, int]]()
         for there in range(start[1] + 1, end[1]):

@@ -28,8 +28,7 @@ class Seals:
         self.stored = frozenset(_ids(ledger.stored_items()))
         held = ledger.holds(context.link)
         self.chain = frozenset(_ids(held))
-        outputs = [one.output for one in ledger.responses.values() if one.stored]
-        for items in (*outputs, *ledger.conversations.values()):
+        for items in ledger.stored_outputs():
             for before, after in pairwise(_objects(items)):
                 own, led = before.get("id"), after.get("id")
                 if not isinstance(own, str) or not isinstance(led, str):

@@ -128,8 +128,8 @@ class Ledger(Options):
             raise LedgerError(f"a {type(response).__name__} is no response with an id")
         if body.get("status") in UNFINISHED:
             return self  # it is not answered yet
-        if body.get("status") in LOST:
-            return self.refused(request)
+        if body.get("status") in LOST:  # a conversation may hold the request all the same
+            return self if Link.of(request).conversation else self.refused(request)
         output = tuple(plain(item, "response.output") for item in body.get("output") or ())
         kept = body.get("store") is not False and not self.zero_data_retention
         asked = self._exchange(request)
@@ -180,6 +180,12 @@ class Ledger(Options):
             return conversation in self.conversations and conversation not in self.gone
         found = self.responses.get(previous or "")
         return found is not None and found.stored and previous not in self.gone
+
+    def heard_of(self, link: Link) -> bool:
+        """Whether the ledger knows what stands behind a link, be it stored or not."""
+        if link.conversation is not None:
+            return link.conversation in self.conversations
+        return link.previous_response_id in self.responses
 
     def holds(self, link: Link) -> tuple[Any, ...]:
         """All items that the server puts before the input of a request with this link, in order."""
@@ -234,6 +240,9 @@ class Ledger(Options):
         """
         found = align(history, self.holds(link), Items)
         held = {here for here, _ in found.pairs}
+        for at in range(len(history) - 2, -1, -1):
+            if Items.light(history[at]) and at + 1 in held:
+                held.add(at)  # reasoning whose copy there has no id
         return [item for at, item in enumerate(history) if at not in held]
 
     def input_of(self, response: str) -> tuple[Any, ...]:
@@ -269,6 +278,15 @@ class Ledger(Options):
             if name not in self.gone:
                 yield from items
         yield from self.items
+
+    def stored_outputs(self) -> Iterator[tuple[Any, ...]]:
+        """What the server keeps in one piece: what each response gave, and each conversation."""
+        for name, exchange in self.responses.items():
+            if exchange.stored and name not in self.gone:
+                yield exchange.output
+        for name, items in self.conversations.items():
+            if name not in self.gone:
+                yield items
 
     def issued_items(self) -> Iterator[Any]:
         """Every item that the server ever made, stored or not."""
@@ -410,10 +428,17 @@ class Items:
         keys = fields(item) or {}
         if (own := own_id(keys)) is not None:
             yield "id", own
+        if Items.light(keys) and isinstance(seal := keys.get("encrypted_content"), str):
+            yield "seal", seal
         if keys.get("type") in ANSWERS and isinstance(keys.get("call_id"), str):
             yield "call", keys["call_id"]
         if (answered := answered_id(keys)) is not None:
             yield "result", answered
+
+    @staticmethod
+    def light(item: object) -> bool:
+        """Whether an item is reasoning, which may be missing on one side."""
+        return (fields(item) or {}).get("type") == "reasoning"
 
     @staticmethod
     def made(item: object) -> bool:

@@ -66,7 +66,8 @@ class Call:
         bare = replace(self, context=Context())
         readable = [item for item in items if fields(item) is not None]
         turns = self.decode(readable, {}, bare).turns
-        return tuple(replace(turn, at=None) for turn in turns)
+        # What is wrong with an item depends on what stands around it: that is read once it is sent.
+        return tuple(replace(turn, at=None, flaws=()) for turn in turns)
 
     def where(self, turn: Turn) -> str:
         """The path of a turn in what the caller passed."""

@@ -14,7 +14,7 @@ from convnorm.facts import Fact
 from convnorm.groups import is_reasoning
 from convnorm.ir import History, Reasoning, Text, ToolCall, ToolResult, Turn, media_of, same
 from convnorm.options import Options
-from convnorm.overlap import Overlap, answered, refers
+from convnorm.overlap import Overlap, Turns, answered, refers, waiting
 from convnorm.seals import Seals
 from convnorm.targets import Fault
 from convnorm.wire import fields, json_text, text_of
@@ -81,7 +81,7 @@ class SettleLink(Options):
         if Fault.TWO_LINKS not in call.target.rules:
             return
         settle = _Settle(self, history, call)
-        asked = list(settle.link_edits())
+        asked = [*settle.link_edits(), *settle.own_outputs()]
         # What is only referred to is judged behind the link that will be sent.
         yield from asked or settle.reference_edits()
 
@@ -94,6 +94,8 @@ class _Settle:
         self.rules, self.link = call.target.rules, call.context.link
         self.ledger = call.context.ledger or Ledger()
         self.informed = call.context.ledger is not None
+        self.moved: str | None = None
+        """The rule that made the link another one: all that follows is for its sake."""
 
     @cached_property
     def stored(self) -> frozenset[str]:
@@ -103,14 +105,18 @@ class _Settle:
         turns = self.call.turns_of(self.ledger.stored_items())
         return frozenset(turn.id for turn in turns if turn.id is not None)
 
+    def _rule(self, fault: Fault) -> str:
+        """The rule that asks for an edit."""
+        return self.moved or self.rules[fault]
+
     # ------------------------------------------------------------ the link
 
     def link_edits(self) -> Asked:
         """Settle what the request continues."""
-        previous, conversation = self.link
-        if previous is not None and conversation is not None:
+        if None not in self.link:
             yield from self._choose()
-        elif previous is not None and not self.call.target.responses.keeps_responses:
+        previous, conversation = self.link
+        if previous is not None and not self.call.target.responses.keeps_responses:
             yield from self._replace(Fault.LINK_UNSUPPORTED, "this server keeps no responses")
         elif not self.informed or not self.link:
             return
@@ -132,25 +138,33 @@ class _Settle:
     def _choose(self) -> Asked:
         """Keep one of two links, and send what only the other has."""
         one, two = Link(self.link.previous_response_id), Link(None, self.link.conversation)
-        rule = self.rules[Fault.TWO_LINKS]
-        kept, left = two, one
-        there = self.call.turns_of(self.ledger.holds(two))
-        missing = Overlap.of(there, self.call.turns_of(self.ledger.holds(one)))
-        lacks = [turn for at, turn in enumerate(missing.there) if at not in _values(missing)]
-        if (not self.ledger.knows(two) and self.ledger.knows(one)) or (not missing.new and lacks):
-            kept, left, lacks = one, two, []
-        elif not self.ledger.knows(one):
-            lacks = []
+        chain, talk = (self.call.turns_of(self.ledger.holds(link)) for link in (one, two))
+        shared = Overlap.of(talk, chain)
+        begins = len(talk) < len(chain) and all(map(Turns.same, talk, chain))
+        lacks: list[Turn] = []
+        self.link, left = two, one
+        if self.ledger.knows(one) and (
+            begins
+            or not self.ledger.knows(two)
+            or (not shared.new and len(shared.pairs) < len(chain))
+        ):
+            self.link, left = one, two
+        elif self.ledger.knows(one):
+            lacks = [turn for at, turn in enumerate(chain) if at not in _values(shared)]
+        else:
             yield Assumed(f"{_name(two)} is taken to hold what {_name(one)} holds")
-        yield self._leave(left, rule, f"{_name(kept)} is continued")
-        yield from self._in_front(lacks, rule, f"only {_name(left)} has it")
+        rule = self.moved = self.rules[Fault.TWO_LINKS]
+        yield self._leave(left, rule, f"{_name(self.link)} is continued")
+        known = _values(Overlap.of(self.turns, lacks))
+        new = (turn for at, turn in enumerate(lacks) if at not in known)
+        yield from self._in_front(new, rule, f"only {_name(left)} has it")
 
     def _replace(self, fault: Fault, why: str) -> Asked:
         """Give up a link that cannot be used, and send what stood behind it."""
-        rule = self.rules[fault]
+        rule = self._rule(fault)
         there = self.call.turns_of(self.ledger.recall(self.link))
         overlap = Overlap.of(self.turns, there)
-        if there:
+        if self.ledger.heard_of(self.link):
             yield from self._replay(overlap, rule, why)
             if not self.ledger.whole(self.link):
                 yield Assumed(f"what stood before the known part of {_name(self.link)} is lost")
@@ -161,7 +175,7 @@ class _Settle:
             held = self.call.turns_of(self.ledger.holds(Link(last)))
             if not told or Overlap.of(self.turns, held).pairs:
                 yield Assumed(f"{last}, the last response of the ledger, is continued instead")
-                yield SetField("previous_response_id", last, rule=rule, why=why)
+                yield from self._move(last, rule, why)
                 return
         if told or fault is Fault.LINK_UNSUPPORTED:
             yield Assumed("the input is taken for the whole history: nothing else is known")
@@ -174,8 +188,7 @@ class _Settle:
             why = f"the input tells what {_name(self.link)} holds in other words"
             yield from self._replay(overlap, self._copied(overlap), why)
             return
-        later = self._later_maker(overlap)
-        if later is not None:
+        if (later := self._later_maker(overlap)) is not None:
             yield from later
             return
         missing = {
@@ -188,7 +201,7 @@ class _Settle:
             if covering is not None:
                 names = ", ".join(str(call.call_id) for call in missing.values())
                 why = f"{_name(self.link)} waits for {names}, and the input is whole without it"
-                yield self._leave(self.link, self.rules[Fault.UNANSWERED], why)
+                yield self._leave(self.link, self._rule(Fault.UNANSWERED), why)
                 return
         copies = set(overlap.pairs)
         if copies and not set(overlap.new) and not overlap.unanswered():
@@ -207,25 +220,24 @@ class _Settle:
         yield self._leave(self.link, rule, why)
         because = f"it stood behind {_name(self.link)}"
         missing = overlap.unanswered()
-        real = {
-            at: self.call.turns_of([self.ledger.outputs[call.call_id or ""]])
-            for at, call in missing.items()
-            if call.call_id in self.ledger.outputs
-        }
+        real = {at for at, call in missing.items() if call.call_id in self.ledger.outputs}
         here = {there: at for at, there in overlap.pairs.items()}
-        without = {at for at in missing if at not in real and at not in here}
+        without = missing.keys() - real - here.keys()
         left_out = without if without and overlap.covering(without) is not None else set()
         for after, there in overlap.merged():
             turn = self._by_value(overlap.there[there])
             if there in left_out or turn is None:
                 continue
+            call = missing.get(there)
+            if call is not None and there not in real and not call.closable:
+                yield Insert(after, self._quoted(turn, call), rule=rule, why=because)
+                continue
             yield Insert(after, turn, rule=rule, why=because)
-            for output in real.get(there, ()):
-                yield Insert(after, output, rule=rule, why="the output was made and not sent")
-        for there, outputs in real.items():
-            for output in outputs if there in here else ():
-                why = "the output was made and not sent"
-                yield Insert(here[there], output, rule=rule, why=why)
+            for output, missed in self._output_of(call) if call else ():
+                yield Insert(after, output, rule=rule, why=missed)
+        for there in sorted(real & here.keys()):
+            for output, missed in self._output_of(missing[there]):
+                yield Insert(here[there], output, rule=rule, why=missed)
 
     def _by_value(self, turn: Turn) -> Turn | None:
         """A turn of the ledger as it can be sent without the server's copy."""
@@ -237,6 +249,34 @@ class _Settle:
             return None
         keeps = turn.needs_id or self.call.target.unstored_ids == "keep"
         return turn if keeps else replace(turn, id=None)
+
+    def _quoted(self, turn: Turn, call: ToolCall) -> Turn:
+        """A call whose result nobody can invent, as data."""
+        asked, where = call.arguments, self.call.where(turn)
+        text = envelope.quote_call(
+            asked if isinstance(asked, str) else json_text(asked, where),
+            None,
+            call_id=call.call_id,
+            name=call.name or call.kind,
+        )
+        return Turn("user", (Text(text),))
+
+    def _output_of(self, call: ToolCall) -> Iterator[tuple[Turn, str]]:
+        """The output of a call that waits: the one that was made here, or a marked text."""
+        call_id = call.call_id or ""
+        if call_id in self.ledger.outputs:
+            for turn in self.call.turns_of([self.ledger.outputs[call_id]]):
+                yield turn, f"the output of {call_id} was made and not sent"
+            return
+        live = call_id in self.call.context.live_calls
+        result = ToolResult(
+            call_id,
+            envelope.close(call_id, self.options.pending if live else self.options.interrupted),
+            kind=call.answered_by[0],
+            synthetic=True,
+            closes=call,
+        )
+        yield Turn("tool", (result,)), f"call {call_id} waits for a result and has none"
 
     def _leave(self, link: Link, rule: str, why: str) -> SetField:
         key = "conversation" if link.conversation is not None else "previous_response_id"
@@ -250,7 +290,13 @@ class _Settle:
 
     # ------------------------------------------------------------ behind a link that is kept
 
-    def _later_maker(self, overlap: Overlap) -> list[Edit | Assumed] | None:
+    def _move(self, response: str, rule: str, why: str) -> Asked:
+        """Continue another response."""
+        self.link, self.moved = Link(response), rule
+        yield SetField("previous_response_id", response, rule=rule, why=why)
+        yield from self._continue()
+
+    def _later_maker(self, overlap: Overlap) -> Asked | None:
         """Move the link to the response that made a call, when the input has only its output."""
         known = {item.call_id for turn in overlap.there for item in _calls(turn)}
         for turn in self.turns:
@@ -261,12 +307,12 @@ class _Settle:
             name = self.ledger.maker(result.call_id or "", self.link)
             if name is None:
                 continue
-            rule, link = self.rules[Fault.ORPHAN], Link(name)
+            rule, link = self._rule(Fault.ORPHAN), Link(name)
             why = f"{name} made the call {result.call_id}"
             if self.ledger.knows(link):
-                return [SetField("previous_response_id", name, rule=rule, why=why)]
+                return self._move(name, rule, why)
             lacks = self.call.turns_of(self.ledger.recall(link))[len(overlap.there) :]
-            return [*self._in_front(lacks, rule, why)]
+            return iter([*self._in_front(lacks, rule, why)])
         return None
 
     def _last_words(self) -> Iterator[int]:
@@ -280,7 +326,7 @@ class _Settle:
         """The rule that forbids what is there twice."""
         named = {turn.id for turn in overlap.there if turn.id is not None}
         twice = any(self.turns[at].id in named for at in (*overlap.pairs, *overlap.changed))
-        return self.rules[Fault.ID_TWICE if twice else Fault.REPLAY]
+        return self._rule(Fault.ID_TWICE if twice else Fault.REPLAY)
 
     def _drop_copies(self, overlap: Overlap, copies: set[int]) -> Iterator[Edit]:
         rule = self._copied(overlap)
@@ -292,36 +338,31 @@ class _Settle:
 
     def _outputs(self, overlap: Overlap) -> Iterator[Edit]:
         """An output for each call that waits on the server, in the order of the calls."""
-        rule = self.rules[Fault.UNANSWERED]
+        rule = self._rule(Fault.UNANSWERED)
         spoken = any(answered(self.turns[at]) is None for at in overlap.new)
         for call in overlap.unanswered().values():
-            call_id = call.call_id or ""
-            if call_id in self.ledger.outputs:
-                for turn in self.call.turns_of([self.ledger.outputs[call_id]]):
-                    why = f"the output of {call_id} was made and not sent"
-                    yield Insert(FRONT, turn, rule=rule, why=why)
-                continue
-            live = call_id in self.call.context.live_calls
-            if live and not spoken:
+            made = call.call_id in self.ledger.outputs
+            if call.call_id in self.call.context.live_calls and not made and not spoken:
                 raise NotReadyError(
-                    f"call {call_id} is still being answered, and the server waits for it: "
+                    f"call {call.call_id} is still being answered, and the server waits for it: "
                     "wait for its result, or take it out of live_calls"
                 )
-            if not call.closable:
-                continue  # nothing can stand for its result: the rule says so
-            result = ToolResult(
-                call_id,
-                envelope.close(call_id, self.options.pending if live else self.options.interrupted),
-                kind=call.answered_by[0],
-                synthetic=True,
-                closes=call,
-            )
-            why = f"call {call_id} waits on the server and has no result"
-            yield Insert(FRONT, Turn("tool", (result,)), rule=rule, why=why)
+            if made or call.closable:  # else nothing can stand for its result: the rule says so
+                for turn, why in self._output_of(call):
+                    yield Insert(FRONT, turn, rule=rule, why=why)
+
+    def own_outputs(self) -> Iterator[Edit]:
+        """Outputs that were made here, for calls that the input itself makes."""
+        held = self.call.turns_of(self.ledger.recall(self.link)) if self.ledger.outputs else ()
+        paired = Overlap.of(self.turns, held).pairs if self.ledger.outputs else {}
+        for at, call in waiting(self.turns).items() if self.ledger.outputs else ():
+            if at not in paired and call.call_id in self.ledger.outputs:
+                for turn, why in self._output_of(call):
+                    yield Insert(at, turn, rule=self._rule(Fault.UNANSWERED), why=why)
 
     def _second_results(self, overlap: Overlap) -> Iterator[Edit]:
         """Results of calls that have theirs on the server, or further up in the input."""
-        rule = self.rules[Fault.SECOND_RESULT]
+        rule = self._rule(Fault.SECOND_RESULT)
         held = {result.call_id: result for turn in overlap.there if (result := answered(turn))}
         called = {item.call_id for turn in overlap.there for item in _calls(turn)}
         waiting = [(call.call_id, call.answered_by) for call in overlap.waiting.values()]

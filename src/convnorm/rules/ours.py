@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from convnorm.rules.read_responses import ResponsesScan, answered_id, item_type
@@ -55,7 +56,8 @@ def _replays(scan: Scan) -> Iterator[Finding]:
     if len(set(scan.context.sources)) > 1:
         yield from _same_content(scan)
     if isinstance(scan, ResponsesScan) and scan.server is not None and scan.linked:
-        yield from _held(scan, scan.server.chain)
+        for chain in scan.server.chains:
+            yield from _held(scan, chain)
 
 
 def _held(scan: Scan, chain: list[Mapping[str, Any]]) -> Iterator[Finding]:
@@ -66,9 +68,13 @@ def _held(scan: Scan, chain: list[Mapping[str, Any]]) -> Iterator[Finding]:
     for at, view in enumerate(scan.views):
         if view is not None and any(name in known for name in _names(view)):
             yield Finding(at, "", "the server puts it before the input", repair="settle_link")
-    starts = [_content(scan, view or {}) for view in scan.views[: len(chain)]]
-    made = any(item.get("role", "assistant") == "assistant" for item in chain)
-    if made and starts == [_content(scan, item) for item in chain]:
+    # Reasoning may be missing on one side.
+    whole = [item for item in chain if item_type(item) != "reasoning"]
+    views = (view or {} for view in scan.views)
+    said = (_content(scan, view) for view in views if item_type(view) != "reasoning")
+    starts = list(islice(said, len(whole)))
+    made = any(item.get("role", "assistant") == "assistant" for item in whole)
+    if made and starts == [_content(scan, item) for item in whole]:
         yield Finding(0, "", "the server puts all of this before the input", repair="settle_link")
 
 

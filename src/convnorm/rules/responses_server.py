@@ -38,8 +38,8 @@ class Server:
         An input without anything of the model is no whole history: a request that continues
         something is not the first one.
         """
-        known = self.ledger.recall(Link(self._response, self._conversation))
-        return bool(known) or any(view is not None and _tells(view) for view in views)
+        known = self.ledger.heard_of(Link(self._response, self._conversation))
+        return known or any(view is not None and _tells(view) for view in views)
 
     @cached_property
     def whole(self) -> bool:
@@ -62,8 +62,14 @@ class Server:
 
     @cached_property
     def chain(self) -> list[Keys]:
-        """What the server puts before the input."""
-        return list(_objects(self.ledger.holds(Link(self._response, self._conversation))))
+        """What the server puts before the input; with two links, what either puts there."""
+        return [item for chain in self.chains for item in chain]
+
+    @cached_property
+    def chains(self) -> list[list[Keys]]:
+        """What each link puts before the input; a request can name two, and must not."""
+        links = (Link(self._response), Link(None, self._conversation))
+        return [list(_objects(self.ledger.holds(link))) for link in links if link]
 
     @cached_property
     def chain_ids(self) -> set[str]:
@@ -85,7 +91,7 @@ class Server:
     def followers(self) -> dict[str, str]:
         """By the id of stored reasoning: the id of the item it led to."""
         found: dict[str, str] = {}
-        for items in self._stored_outputs():
+        for items in self.ledger.stored_outputs():
             listed = list(_objects(items))
             for before, after in pairwise(listed):
                 own, led = _id(before), _id(after)
@@ -125,12 +131,6 @@ class Server:
             if kind in issued:
                 issued[kind].add(text)
         return issued
-
-    def _stored_outputs(self) -> Iterator[Sequence[Any]]:
-        for exchange in self.ledger.responses.values():
-            if exchange.stored:
-                yield exchange.output
-        yield from self.ledger.conversations.values()
 
 
 def _objects(items: Iterator[Any] | Sequence[Any]) -> Iterator[Keys]:
