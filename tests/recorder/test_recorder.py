@@ -162,6 +162,24 @@ async def test_a_call_that_fails_ends_the_turn(store: HistoryStore) -> None:
     assert ["the answer is not whole: the stream failed"] == [note.why for note in after.notes]
 
 
+async def test_a_failed_stream_is_not_at_its_end(store: HistoryStore) -> None:
+    """Whoever catches the error and reads on finds nothing more; the answer is not whole."""
+
+    async def fails() -> AsyncIterator[Any]:
+        yield SAID
+        raise OSError("cut")
+
+    async with Recorder(store)(fails(), await store.load("s"), input=[ASKED]) as updates:
+        await anext(updates)
+        with pytest.raises(OSError, match="cut"):
+            await anext(updates)
+        assert [] == [one async for one in updates]
+
+    assert updates.report is not None
+    assert ("producer failed", False) == (updates.report.ended, updates.report.answer.complete)
+    assert (ASKED, SAID) == (await store.load("s")).items
+
+
 async def test_checkpoint_and_ledger_move_with_the_answer(store: HistoryStore) -> None:
     """What belongs to a turn is stored in its steps, never before or after."""
     sent = Ledger(responses={"resp_1": {"output": [SAID]}})
@@ -451,6 +469,20 @@ def test_every_event_without_async(store: HistoryStore, way: str, stop: int, loa
     )
     assert (None, ASKED, 2) == (after.turn, after.items[0], after.version)
     assert said == "".join(item["content"] for item in after.items[1:])
+
+
+def test_a_call_that_fails_without_async(store: HistoryStore, loaded: Any) -> None:
+    """A refused request leaves the question and a note."""
+
+    def refused() -> Any:
+        raise OSError("no route")
+
+    with (
+        pytest.raises(OSError, match="no route"),
+        Recorder(store)(refused, loaded(), input=[ASKED]),
+    ):
+        pass
+    assert ((ASKED,), None) == (loaded().items, loaded().turn)
 
 
 def test_a_bare_break_without_async(store: HistoryStore, loaded: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import openai
 import pytest
 
-from convnorm import normalize_request
+from convnorm import Context, Ledger, normalize_request
 from convnorm.recorder import Recorder
 from convnorm.stores import MemoryStore, Snapshot
 from convnorm.testing import Failure, Reply, StrictServer, call, delay, reasoning
@@ -173,6 +173,44 @@ async def test_a_stream_that_ends_early(
     assert (None, ["turn"]) == (cut.turn, [n.kind for n in cut.notes if n.kind == "turn"])
     assert [200, 200] == [request.status for request in strict_server.requests]
     assert "It rains." in json.dumps(last.items[-1])
+
+
+async def test_a_link_and_a_stream_that_is_left(
+    client: openai.AsyncOpenAI, strict_server: StrictServer
+) -> None:
+    """The ledger knows which response can be continued, and what the server lacks behind it."""
+    strict_server.play("Hello.", Reply("Let me look.", delay(5)), "It rains.")
+    store = MemoryStore()
+    recorder = Recorder(store)
+
+    async def turn(said: str, link: str | None, leave_after: int | None = None) -> str | None:
+        snapshot, new = await store.load("s"), [{"role": "user", "content": said}]
+        body: Any = {"model": MODEL, "input": [*snapshot.items, *new]}
+        if link is not None:
+            body["previous_response_id"] = link
+        body = normalize_request(body, context=Context(ledger=snapshot.ledger or Ledger()))
+        source = client.responses.create(stream=True, **body)
+        async with recorder(source, snapshot, input=new, request=body) as updates:
+            count = 0
+            async for _ in updates:
+                count += 1
+                if count == leave_after:
+                    break
+        assert updates.report is not None
+        return updates.report.answer.response_id
+
+    first = await turn("hello", None)
+    await turn("weather?", first, leave_after=6)
+    held = strict_server.ledger.responses.items()
+    assert [first] == [name for name, response in held if response.stored]
+    await turn("and now?", first)
+
+    assert [200, 200, 200] == [request.status for request in strict_server.requests]
+    last = strict_server.requests[-1]
+    assert (first, 3) == (last.body["previous_response_id"], len(last.body["input"]))
+    said = [item["content"] for item in last.seen]
+    assert ["hello", "weather?", "and now?"] == [one for one in said if isinstance(one, str)]
+    assert ["Hello.", "Let me"] == [one[0]["text"] for one in said if not isinstance(one, str)]
 
 
 async def test_a_refused_request(client: openai.AsyncOpenAI, strict_server: StrictServer) -> None:
