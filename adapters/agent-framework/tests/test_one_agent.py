@@ -6,8 +6,7 @@ import agent_framework as af
 import pytest
 from convnorm_agent_framework import normalize_client
 from framework import CLIENTS, CORE, RELEASED, agent, said, seen_texts
-from packaging.version import Version
-from talk import Adder, add, answer, cancelled, slow, talker
+from talk import Adder, add, answer, cancelled_in_tool, remembers, slow, talker
 
 from convnorm.testing import Reply, StrictServer, call, reasoning
 
@@ -99,15 +98,9 @@ async def after_a_cancelled_tool(
     persist = {"require_per_service_call_history_persistence": True} if RELEASED else {}
     one = talker(client, store=store, tools=[slow], **persist)
     session = one.create_session()
-    await cancelled(one, server, "U1", stream=stream, session=session)
+    await cancelled_in_tool(one, "U1", stream=stream, session=session)
     for text in ("U2", "U3"):
         await answer(one, text, stream=stream, session=session)
-
-
-def remembers(kind: str, store: bool | None, *, stream: bool) -> bool:
-    """Whether the release keeps anything of a cancelled run; what it loses nobody can send."""
-    linked = kind == "responses" and store is None
-    return RELEASED or (linked and stream and CORE >= Version("1.0.0rc2"))
 
 
 STORES = pytest.mark.parametrize(

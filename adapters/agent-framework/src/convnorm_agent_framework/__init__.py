@@ -8,11 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from convnorm_agent_framework.client import normalize_client
+    from convnorm_agent_framework.history import NoHistoryProvider, NormalizingHistoryProvider
+    from convnorm_agent_framework.ledger import LedgerProvider
     from convnorm_agent_framework.middleware import NormalizingMiddleware
 
-__all__ = ["NormalizingMiddleware", "normalize_client"]
+__all__ = [
+    "LedgerProvider",
+    "NoHistoryProvider",
+    "NormalizingHistoryProvider",
+    "NormalizingMiddleware",
+    "normalize_client",
+]
 
-_HOMES = {"normalize_client": "client", "NormalizingMiddleware": "middleware"}
+_HOMES = {
+    "LedgerProvider": "ledger",
+    "NoHistoryProvider": "history",
+    "NormalizingHistoryProvider": "history",
+    "NormalizingMiddleware": "middleware",
+    "normalize_client": "client",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -14,6 +14,14 @@ from convnorm_agent_framework.codec import Codec
 from convnorm_agent_framework.memory import Memory
 from convnorm_agent_framework.service import policy_for
 from convnorm_agent_framework.sources import without_replays
+from convnorm_agent_framework.turn import (
+    HISTORY_TURN,
+    LEDGER,
+    LEDGER_TURN,
+    OPEN,
+    Turn,
+    turn_of,
+)
 
 logger = logging.getLogger("convnorm")
 
@@ -53,6 +61,8 @@ def normalize_client(
         *, messages: Sequence[Any], options: Mapping[str, Any], stream: bool = False, **rest: Any
     ) -> Any:
         call = normalizer.prepare(messages, options, rest)
+        call.history_turn = turn_of(HISTORY_TURN, messages)
+        call.ledger_turn = turn_of(LEDGER_TURN, messages)
         answer = inner(messages=call.messages, options=call.options, stream=stream, **call.rest)
         return normalizer.watched(answer, call)
 
@@ -70,6 +80,8 @@ class Outgoing:
     body: dict[str, Any] | None = None
     """What is sent, as the ledger notes it; None where no ledger is kept."""
     ledger: Ledger | None = None
+    history_turn: Turn | None = None
+    ledger_turn: Turn | None = None
 
 
 class Normalizer:
@@ -103,7 +115,7 @@ class Normalizer:
         self, messages: Sequence[Any], options: Mapping[str, Any], rest: Mapping[str, Any]
     ) -> Outgoing:
         responses = self.policy.target == "openai.responses"
-        codec = Codec(without_replays(messages, self.policy.target), self.policy.target)
+        codec = Codec(without_replays(messages), self.policy.target)
         key = "input" if responses else "messages"
         body: dict[str, Any] = {key: codec.elements}
         if model := options.get("model") or options.get("model_id"):
@@ -133,18 +145,20 @@ class Normalizer:
         return Outgoing(sent, options, rest, done, ledger or Ledger())
 
     def watched(self, answer: Any, call: Outgoing) -> Any:
-        """The same answer; what it says of the server is noted on the way."""
-        if call.body is None:
-            return answer
+        """The same answer; what it says is noted on the way."""
         if isinstance(answer, ResponseStream):
 
             def note(update: Any) -> None:
+                if call.history_turn is not None and update.text:
+                    open_turn = call.history_turn.state.get(OPEN)
+                    if open_turn is not None:
+                        open_turn["said"] += update.text
                 raw = update.raw_representation
                 if getattr(raw, "type", None) in ("response.completed", "response.incomplete"):
                     self._note(call, raw.response)
 
             return answer.with_transform_hook(note)
-        return self._awaited(answer, call)
+        return answer if call.body is None else self._awaited(answer, call)
 
     async def _awaited(self, answer: Awaitable[Any], call: Outgoing) -> Any:
         response = await answer
@@ -155,7 +169,9 @@ class Normalizer:
         if call.body is None or call.ledger is None:
             return
         try:
-            self.memory.note(call.ledger, call.body, response)
+            link = self.memory.note(call.ledger, call.body, response)
+            if call.ledger_turn is not None and (known := self.memory.ledger(link)):
+                call.ledger_turn.state[LEDGER] = {"link": link, "ledger": known.to_json()}
         except Exception as error:
             if self.on_error == "raise":
                 raise

@@ -30,9 +30,11 @@ class Memory:
         while len(self._ledgers) > MOST:
             self._ledgers.popitem(last=False)
 
-    def note(self, before: Ledger, request: Mapping[str, Any], response: Any) -> None:
-        """A request was answered."""
+    def note(self, before: Ledger, request: Mapping[str, Any], response: Any) -> str:
+        """A request was answered; what the next one can continue."""
         after = before.accepted(request, response)
         conversation = Link.of(request).conversation
         link = Link(None, conversation) if conversation else Link(response.id)
-        self.learn(conversation or response.id, after.prune(link))
+        name = str(conversation or response.id)
+        self.learn(name, after.prune(link))
+        return name

@@ -10,7 +10,11 @@ ATTRIBUTION = "_attribution"
 """The framework's note on a message: which provider put it there."""
 
 
-def without_replays(messages: Sequence[Any], target: str) -> Sequence[Any]:
+ANY = "openai.chat"
+"""Messages are compared in one shape, whatever API they go to."""
+
+
+def without_replays(messages: Sequence[Any]) -> Sequence[Any]:
     """The messages without what a provider's history tells of the input a second time.
 
     An executor or a caller passes on a whole transcript, and a history provider adds what it
@@ -27,9 +31,32 @@ def without_replays(messages: Sequence[Any], target: str) -> Sequence[Any]:
     if len(messages) - end < 2 or any(provided[end:]):
         return messages
     told, given = messages[start:end], messages[end:]
-    if _results(told) <= _results(given) and _repeats(_said(told, target), _said(given, target)):
+    if _results(told) <= _results(given) and _repeats(_said(told), _said(given)):
         return [*messages[:start], *given]
     return messages
+
+
+def new_in(given: Sequence[Any], held: Sequence[Any]) -> list[Any]:
+    """What a stored history does not have of a transcript that begins with it.
+
+    Single messages are always new: a user may say the same again.
+    """
+    if len(given) < 2 or not held:
+        return list(given)
+    told, said = _said(held), _said(given)
+    if not told or not _repeats(told, said):
+        return list(given)
+    known, results = max(_beginnings(told, said)), _results(held)
+    new = []
+    for message in given:
+        if _said([message]):
+            known -= 1
+            is_new = known < 0
+        else:
+            is_new = bool(_results([message]) - results)
+        if is_new:
+            new.append(message)
+    return new
 
 
 def _is_provided(message: Any) -> bool:
@@ -45,10 +72,10 @@ def _results(messages: Sequence[Any]) -> set[str]:
     }
 
 
-def _said(messages: Sequence[Any], target: str) -> list[str]:
+def _said(messages: Sequence[Any]) -> list[str]:
     """What each message says, but for results of tools, in a form that can be compared."""
     said: dict[int, list[Any]] = {}
-    for unit in Codec(messages, target).units:
+    for unit in Codec(messages, ANY).units:
         if unit.contents[0].type != "function_result":
             said.setdefault(unit.message, []).append(unit.element)
     return [json.dumps(elements, sort_keys=True, default=str) for elements in said.values()]

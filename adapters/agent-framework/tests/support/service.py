@@ -1,5 +1,6 @@
 """The handoff workflow of a help desk: every answer of the user resumes it, turn by turn."""
 
+from collections.abc import Callable
 from typing import Any
 
 import agent_framework as af
@@ -38,12 +39,29 @@ class Desk:
         return Reply(*self.before, asked)
 
 
-def desk(client: Any, *, approval: str = "never_require", **builder: Any) -> Any:
-    """The workflow, on one client."""
-    options = {"require_per_service_call_history_persistence": True} if HANDOFFS_NEED else {}
+def desk(
+    client: Any,
+    *,
+    approval: str = "never_require",
+    providers: Callable[[], Any] = lambda: None,
+    **builder: Any,
+) -> Any:
+    """The workflow, on one client; each agent has the context providers that are made for it."""
+    options: dict[str, Any] = {}
+    if HANDOFFS_NEED:
+        options["require_per_service_call_history_persistence"] = True
     tool = af.tool(get_balance, approval_mode=approval)
-    triage = agent(client, "triage", instructions="I am triage.", **options)
-    account = agent(client, "account", instructions="I am account.", tools=[tool], **options)
+    triage = agent(
+        client, "triage", instructions="I am triage.", context_providers=providers(), **options
+    )
+    account = agent(
+        client,
+        "account",
+        instructions="I am account.",
+        tools=[tool],
+        context_providers=providers(),
+        **options,
+    )
     made = HandoffBuilder(name="desk", participants=[triage, account], **builder)
     return made.with_start_agent(triage).add_handoff(triage, [account]).build()
 

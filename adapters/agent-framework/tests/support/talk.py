@@ -4,9 +4,13 @@ from typing import Any
 
 import agent_framework as af
 import anyio
-from framework import RELEASED, agent, said
+from framework import CORE, RELEASED, agent, said
+from packaging.version import Version
 
-from convnorm.testing import Reply, StrictServer, call
+from convnorm.testing import Reply, call
+
+AT_WORK: list[int] = []
+"""Who waits for the slow tool."""
 
 
 @af.tool
@@ -18,6 +22,7 @@ def add(a: int, b: int) -> str:
 @af.tool
 async def slow(a: int) -> str:
     """Something that takes its time."""
+    AT_WORK.append(a)
     await anyio.sleep(60)
     return str(a)
 
@@ -58,18 +63,26 @@ async def answer(one: Any, text: Any, *, stream: bool, **options: Any) -> Any:
     return await running.get_final_response()
 
 
-async def cancelled(
-    one: Any, server: StrictServer, text: str, *, stream: bool, session: Any
-) -> None:
-    """Cancel the run once its tool is at work."""
+async def cancelled(one: Any, text: str, *, stream: bool, session: Any, once: Any) -> None:
+    """Cancel the run as soon as `once` says so."""
     async with anyio.create_task_group() as tasks:
 
         async def run() -> None:
             await answer(one, text, stream=stream, session=session)
 
-        asked = len(server.requests)
         tasks.start_soon(run)
-        while not (len(server.requests) > asked and server.requests[-1].status):
+        while not once():  # noqa: ASYNC110  # the server is another thread
             await anyio.sleep(0.01)
-        await anyio.sleep(0.2)
         tasks.cancel_scope.cancel()
+
+
+async def cancelled_in_tool(one: Any, text: str, *, stream: bool, session: Any) -> None:
+    """Cancel the run while its tool is at work."""
+    AT_WORK.clear()
+    await cancelled(one, text, stream=stream, session=session, once=lambda: AT_WORK)
+
+
+def remembers(kind: str, store: bool | None, *, stream: bool) -> bool:
+    """Whether the release keeps anything of a cancelled run; what it loses nobody can send."""
+    linked = kind == "responses" and store is None
+    return RELEASED or (linked and stream and CORE >= Version("1.0.0rc2"))

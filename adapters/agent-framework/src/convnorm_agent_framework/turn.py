@@ -1,0 +1,38 @@
+"""What a provider and the client of the same call tell each other."""
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+OPEN = "convnorm_open_turn"
+"""Where a session keeps a turn that has begun and is not over."""
+LEDGER = "convnorm_ledger"
+"""Where a session keeps what the server holds for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The call of a session that is under way in this task."""
+
+    state: dict[str, Any]
+    """Where the provider keeps its notes; it is serialised with the session."""
+    input: Sequence[Any]
+
+    def is_of(self, messages: Sequence[Any]) -> bool:
+        """Whether these messages are this turn's; a turn that was left is no other call's."""
+        if not self.input:
+            return False
+        # Messages are copied on their way, with the same contents.
+        last = {id(content) for content in self.input[-1].contents}
+        return any(id(content) in last for message in messages for content in message.contents)
+
+
+LEDGER_TURN: ContextVar[Turn | None] = ContextVar("convnorm_ledger_turn", default=None)
+HISTORY_TURN: ContextVar[Turn | None] = ContextVar("convnorm_history_turn", default=None)
+
+
+def turn_of(var: ContextVar[Turn | None], messages: Sequence[Any]) -> Turn | None:
+    """The turn that the call with these messages belongs to."""
+    turn = var.get()
+    return turn if turn is not None and turn.is_of(messages) else None

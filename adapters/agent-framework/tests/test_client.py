@@ -1,0 +1,152 @@
+"""Whose rules a client gets, and what becomes of an error of convnorm's own."""
+
+import logging
+from typing import Any
+
+import agent_framework as af
+import openai
+import pytest
+from convnorm_agent_framework import normalize_client
+from convnorm_agent_framework.service import policy_for, provider_of
+from framework import CLIENTS, agent, seen_texts
+from talk import answer
+
+from convnorm import ChangeError, Policy, PolicyError
+from convnorm.testing import StrictServer
+
+pytestmark = pytest.mark.anyio
+
+ENDPOINTS = {
+    "https://api.openai.com/v1": None,
+    "https://mine.openai.azure.com/openai/v1/": "azure",
+    "https://mine.cognitiveservices.azure.com/openai/v1/": "azure",
+    "https://mine.services.ai.azure.com/api/projects/p/openai/v1/": "azure-foundry",
+    "https://openai.azure.com.example.org/v1": None,
+}
+
+
+@pytest.mark.parametrize("url, provider", ENDPOINTS.items())
+async def test_the_endpoint_says_who_serves(
+    strict_server: StrictServer, url: str, provider: str | None
+) -> None:
+    """The provider is read from where the requests go."""
+    sdk = openai.AsyncOpenAI(base_url=url, api_key="none")
+    async with sdk, CLIENTS["responses"](strict_server) as client:
+        client.client = sdk
+
+        assert provider_of(client) == provider
+
+
+@pytest.mark.parametrize(
+    "kind, expected",
+    [
+        ("responses", ("openai.responses", None)),
+        ("chat", ("openai.chat", None)),
+        ("azure", ("openai.responses", "azure")),
+    ],
+)
+async def test_the_client_says_which_api(
+    strict_server: StrictServer, kind: str, expected: tuple[str, str | None]
+) -> None:
+    """The API is read from the client, in every release."""
+    async with CLIENTS[kind](strict_server) as client:
+        policy = policy_for(client)
+
+    assert (policy.target, policy.provider) == expected
+
+
+def test_foundry_is_known_by_its_client() -> None:
+    """The clients for Foundry are recognised by their names, whatever their endpoint looks like."""
+
+    class FoundryChatClient:
+        STORES_BY_DEFAULT = True
+
+    class AzureAIClient(FoundryChatClient):
+        pass
+
+    for kind in (FoundryChatClient, AzureAIClient):
+        policy = policy_for(kind())
+        assert (policy.target, policy.provider) == ("openai.responses", "azure-foundry")
+
+
+def test_an_unknown_client_needs_a_policy() -> None:
+    """Nothing is guessed about an API that nobody knows."""
+
+    class Other(af.BaseChatClient):  # type: ignore[misc]  # typed where the framework is
+        def _inner_get_response(self, **_: Any) -> Any:
+            raise NotImplementedError
+
+    with pytest.raises(PolicyError, match="Other"):
+        normalize_client(Other())
+    client = Other()
+    assert normalize_client(client, "openai.chat") is client
+
+
+async def test_a_second_policy_takes_the_place(strict_server: StrictServer) -> None:
+    """A client that is normalized twice is wrapped once."""
+    async with CLIENTS["chat"](strict_server) as client:
+        normalize_client(client)
+        wrapped = client._inner_get_response
+        normalize_client(client, "openai.chat")
+
+        assert client._inner_get_response == wrapped
+        with pytest.raises(PolicyError, match="on_error"):
+            normalize_client(client, on_error="quietly")  # type: ignore[arg-type]
+
+
+async def broken(server: StrictServer, client: Any, times: int = 1) -> None:
+    """Turns whose history has a call without a result."""
+    server.play(*["A1"] * times)
+    asked = af.Content.from_function_call("call_Ab1", "add", arguments="{}")
+    for _ in range(times):
+        given = [af.Message("assistant", [asked]), af.Message("user", ["U1"])]
+        await answer(agent(client, "a"), given, stream=False)
+
+
+async def test_a_policy_that_forbids_changes(strict_server: StrictServer) -> None:
+    """`on_change: raise` ends the call: that is what it is for."""
+    async with CLIENTS["chat"](strict_server) as client:
+        normalize_client(client, Policy.for_target("openai.chat", on_change="raise"))
+        with pytest.raises(ChangeError, match="repair_tool_pairs"):
+            await broken(strict_server, client)
+
+    assert strict_server.requests == []
+
+
+class Failing:
+    """A pass of somebody else that has a bug."""
+
+    name = "failing"
+
+    def __call__(self, history: Any, call: Any) -> Any:
+        """Fail."""
+        raise RuntimeError("a bug")
+
+
+async def test_an_error_of_ours_does_not_end_the_call(
+    strict_server: StrictServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The request is sent as it was, and the log says so once."""
+    policy = Policy(target="openai.chat", passes=[Failing()])
+    strict_server.play("A1", "A2")
+    async with CLIENTS["chat"](strict_server) as client:
+        one = agent(normalize_client(client, policy), "a")
+        with caplog.at_level(logging.ERROR, logger="convnorm"):
+            for text in ("U1", "U2"):
+                await answer(one, text, stream=False)
+
+    assert [seen_texts(request) for request in strict_server.requests] == [["U1"], ["U2"]]
+    assert [record.message for record in caplog.records] == [
+        "convnorm failed, and the request is sent as it was: RuntimeError: a bug"
+    ]
+
+
+async def test_on_error_raise(strict_server: StrictServer) -> None:
+    """For tests: the error comes out."""
+    policy = Policy(target="openai.chat", passes=[Failing()])
+    async with CLIENTS["chat"](strict_server) as client:
+        one = agent(normalize_client(client, policy, on_error="raise"), "a")
+        with pytest.raises(RuntimeError, match="a bug"):
+            await answer(one, "U1", stream=False)
+
+    assert strict_server.requests == []
