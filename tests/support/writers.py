@@ -68,11 +68,11 @@ def until_killed(path: str, name: str) -> None:
 
 
 def for_seconds(path: str, name: str, seconds: str) -> None:
-    """The same until the time is over; all acknowledgements at the end."""
-    end = time.monotonic() + float(seconds)
+    """The same until the time is over, and once at least; all acknowledgements at the end."""
     with blocking(store := SqliteStore(path)) as mine:
+        end = time.monotonic() + float(seconds)
         number = 0
-        while time.monotonic() < end:
+        while not number or time.monotonic() < end:
             commits(mine, name, number)
             number += 1
     store.close()
