@@ -140,6 +140,15 @@ def bare_reasoning() -> dict[str, Any]:
     return {key: REASONING[key] for key in REASONING if key != "encrypted_content"}
 
 
+def test_notes_have_their_places() -> None:
+    """Each says behind how many of the kept items it would stand."""
+    answer = merged(*until("output_item.added", 4))
+
+    assert [("call", 3, "only a part of the function_call arrived")] == [
+        (note.kind, note.at, note.why) for note in answer.notes
+    ]
+
+
 def test_other_items() -> None:
     """A custom call goes on in pieces; a hosted item counts once it is done; citations stay."""
     search = {"type": "web_search_call", "id": "ws_1", "status": "in_progress"}

@@ -1,5 +1,6 @@
 """What every store does, on both event loops."""
 
+import json
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ FULL = Commit(
     notes=(Note(kind="call", why="half", at=1, raw={"id": "call_1"}),),
     turn=OpenTurn(at=0, number=0),
     ledger=Ledger(responses={"resp_1": {"output": [TWO]}}),
-    checkpoint={"step": [1, None, "\ud83d"]},
+    checkpoint={"step": [1, None, "x"]},
 )
 
 
@@ -141,6 +142,32 @@ async def test_a_checkpoint_that_cannot_be_stored(store: HistoryStore) -> None:
     with pytest.raises(DialectError, match="checkpoint cannot be stored"):
         await store.commit("s", Commit(items=(ONE,), checkpoint=object()), expected_version=0)
     assert Snapshot(session="s") == await store.load("s")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"incomplete": {2}},
+        {"incomplete": {-1}},
+        {"notes": [{"kind": "call", "why": "half", "at": 3}]},
+        {"notes": [{"kind": "other", "why": "half"}]},
+        {"items": 7},
+        {"item": [ONE]},
+    ],
+    ids=str,
+)
+def test_a_commit_that_means_something_else(wrong: Any) -> None:
+    """Marks outside of its items, and keys it does not have, are refused where it is made."""
+    with pytest.raises(PolicyError, match=r"^(Commit|Note)\b"):
+        Commit(**{"items": (ONE, TWO), **wrong})
+
+
+async def test_a_snapshot_survives_json(store: HistoryStore) -> None:
+    """Marks, notes and ledger with it."""
+    await store.commit("s", FULL, expected_version=0)
+    found = await store.load("s")
+
+    assert found == Snapshot(**json.loads(found.model_dump_json()))
 
 
 async def test_strange_texts_survive(store: HistoryStore) -> None:

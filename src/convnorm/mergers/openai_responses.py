@@ -138,22 +138,22 @@ class OpenaiResponses:
         The server keeps no response that it did not finish. So its ids name nothing, and reasoning
         is only taken back if it is sealed, with what it led to.
         """
+        places = sorted(self._items)
+        why: list[str | None] = []
+        for at, item in zip(reversed(places), reversed(items), strict=True):
+            led = bool(why) and why[-1] is None  # what follows is kept
+            why.append(_why_not(item, done=at in self._done, led=led))
         kept: list[Keys] = []
         notes: list[Note] = []
         cut: set[int] = set()
-        led = False  # from the end: whether what follows is kept
-        for at, item in reversed(list(zip(sorted(self._items), items, strict=True))):
-            done = at in self._done
-            why = _why_not(item, done=done, led=led)
-            led = why is None
-            if why is not None:
-                notes.append(_note(item, why))
+        for at, item, reason in zip(places, items, reversed(why), strict=True):
+            if reason is not None:
+                notes.append(_note(item, reason, len(kept)))
                 continue
-            kept.append(_unnamed(item, done=done))
-            if not done and item.get("type") == "message":
+            if at not in self._done and item.get("type") == "message":
                 cut.add(len(kept))
-        cut = {len(kept) - number for number in cut}
-        return kept[::-1], notes[::-1], frozenset(cut)
+            kept.append(_unnamed(item, done=at in self._done))
+        return kept, notes, frozenset(cut)
 
 
 def _written(item: Any) -> Keys:
@@ -191,8 +191,8 @@ def _unnamed(item: Keys, *, done: bool) -> Keys:
     return keys | {"status": "incomplete", "content": said}
 
 
-def _note(item: Keys, why: str) -> Note:
+def _note(item: Keys, why: str, at: int) -> Note:
     kind = item.get("type")
     if kind == "reasoning":
-        return Note(kind="reasoning", why=why, raw=item)
-    return Note(kind="call" if kind in CALLS else "item", why=why, raw=item)
+        return Note(kind="reasoning", why=why, at=at, raw=item)
+    return Note(kind="call" if kind in CALLS else "item", why=why, at=at, raw=item)

@@ -2,7 +2,9 @@
 
 import json
 from copy import deepcopy
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
+
+from pydantic import model_validator
 
 from convnorm.delivery import Ledger
 from convnorm.errors import DialectError, PolicyError, StoreError
@@ -35,6 +37,17 @@ class Commit(Options):
     """What the server holds now; None: as before."""
     checkpoint: Any = None
     """The caller's own state, as JSON; None: as before."""
+
+    @model_validator(mode="after")
+    def _in_place(self) -> Self:
+        """A place outside of the commit would mark what somebody else has written."""
+        for at in self.incomplete:
+            if not 0 <= at < len(self.items):
+                raise ValueError(f"incomplete names item {at} of {len(self.items)}")
+        for note in self.notes:
+            if not 0 <= note.at <= len(self.items):
+                raise ValueError(f"a note stands at item {note.at} of {len(self.items)}")
+        return self
 
 
 class Snapshot(Options):
