@@ -39,6 +39,7 @@ TARGETS = (
     ("openai.responses", "azure-foundry", None),
     ("openai.responses", "vllm", None),
 )
+PARTED = TARGETS[7]
 LAWS: tuple[Callable[[Sample, Policy], object], ...] = (
     laws.pure,  # first: the others would not notice what an earlier run changed for good
     laws.sound,
@@ -164,6 +165,20 @@ def test_frozen_prefix(dialect: str, provider: str | None, model: str | None) ->
 
     holds()
     assert_enough(seen, {"late, returned", "late, own"})
+
+
+def test_frozen_prefix_of_parted_neighbours() -> None:
+    """Where nothing is joined, what was sent is found in the caller's own history, too."""
+    *_, server, model = PARTED
+    options: dict[str, Any] = {"repair_roles": {"neighbours": "part"}}
+    policy = Policy.for_target("openai.chat", provider=server, model=model, **options)
+
+    @settings(max_examples=EXAMPLES // 4)
+    @given(growing("openai.chat", provider=server, model=model, in_pieces=True))
+    def holds(growth: Growth) -> None:
+        laws.frozen_prefix(growth, policy, returned=False)
+
+    holds()
 
 
 @for_every_target

@@ -51,6 +51,8 @@ class Drop(Reason):
 
     turn: int
     item: int | None = None
+    joined: bool = False
+    """Another turn says now what it said."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from html import escape
 
 _CLOSED = re.compile(r"\[convnorm:no-result ([0-9a-f]{12})\] [^\[\]]* \[/convnorm\]")
 _TURN = re.compile(r"\[convnorm:turn\] [^\[\]]* \[/convnorm\]")
+_MEDIA = re.compile(r"\[convnorm:media[^\[\]]*\] [^\[\]]* \[/convnorm\]")
 _NAMES = ("tool-output", "tool-call", "history-item")
 _BRACKETS = "<\u02c2\u1438\u2039\u2329\u276e\u27e8\u3008\ufe64\uff1c"
 """What a reader may take for an opening bracket."""
@@ -95,6 +96,36 @@ def cut(text: str, most: int) -> str:
     mark = f"[convnorm:cut {digest(text)}] {{}} characters are left out here. [/convnorm]"
     kept = max(most - len(mark) - len(str(len(text))), 0)
     return f"{text[:kept]}{mark.format(len(text) - kept)}"
+
+
+def media_behind() -> str:
+    """What stands in a message whose images, sounds or files were all it had, and moved."""
+    return "[convnorm:media] What stood here is in the next message of the user. [/convnorm]"
+
+
+def media_of_result(call_id: str | None, name: str | None) -> str:
+    """What stands before the media that a tool returned, in a message of the user."""
+    marks = "".join(f" {' '.join(mark.split())}" for mark in (name, call_id) if mark)
+    plain = marks.translate(_SQUARE)
+    return f"[convnorm:media{plain}] A tool returned this, not the user. [/convnorm]"
+
+
+def media_of_role(role: str) -> str:
+    """What stands before the media of somebody else's message, in a message of the user."""
+    return f"[convnorm:media {role}] This stood in the {role} message before. [/convnorm]"
+
+
+def media_left_out(kind: str) -> str:
+    """What stands in the place of something that the model cannot take."""
+    return f"[convnorm:media] Here was {kind} that this model does not take. [/convnorm]"
+
+
+def is_media_note(text: object) -> bool:
+    """Whether `text` is, as a whole, one of the notes on media."""
+    return isinstance(text, str) and _MEDIA.fullmatch(text) is not None
+
+
+_SQUARE = str.maketrans("[]", "()")
 
 
 def quote(text: str, *, call_id: str | None, name: str | None) -> str:

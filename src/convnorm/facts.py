@@ -18,5 +18,7 @@ class Fact(StrEnum):
     LINK = "the request continues something, or a ledger says what the server holds"
     FIELDS = "a key, a value or an item is not one of those that every server takes"
     ROLES = "a role is foreign or refused, or the turns stand in an order that may be refused"
+    PARTS = "a content part has a type, or stands in a place, that the target may refuse"
+    MEDIA = "there are images, sounds or files"
     SOURCES = "the messages are labelled with the source they came from"
     SHAPE = "something has a shape that no pass repairs"

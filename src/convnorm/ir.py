@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any, Final, Literal, NamedTuple
 
 from convnorm.targets import Fault
-from convnorm.wire import LIST, is_media
+from convnorm.wire import LIST, media_kind
 from convnorm.wire import fields as keys_of
 
 
@@ -225,8 +225,8 @@ def _same_call(one: ToolCall, other: ToolCall) -> bool:
 def media_of(output: object) -> Iterator[Media]:
     """The parts of an output that are no text."""
     for part in output if isinstance(output, LIST) else ():
-        if is_media(part):
-            yield Media("media", part)
+        if (kind := media_kind(part)) is not None:
+            yield Media(kind, part)
 
 
 def same(one: object, other: object) -> bool:

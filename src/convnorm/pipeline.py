@@ -33,6 +33,7 @@ from convnorm.groups import leads_of_dropped
 from convnorm.intake import Work, links
 from convnorm.ir import History, Turn
 from convnorm.passes import ORDER, run_pass
+from convnorm.passes.repair_roles import RepairRoles
 from convnorm.policy import Policy
 from convnorm.prefix import NoGrowthError, Plain, Search, listed
 from convnorm.rules import RULES, Violation, judge
@@ -136,7 +137,11 @@ def _plain(work: Work, end: int, without: frozenset[str]) -> Plain:
             "sources": context.sources[:end],
         }
     )
-    passes = tuple(pass_ for pass_ in work.policy.passes if pass_.name not in without)
+    passes = tuple(
+        pass_.model_copy(update={"neighbours": "part"}) if pass_.name in without else pass_
+        for pass_ in work.policy.passes
+        if pass_.name not in without or isinstance(pass_, RepairRoles)
+    )
     policy = work.policy.model_copy(update={"on_change": "fix", "passes": passes})
     elements = work.elements[:end]
     plain = replace(
@@ -317,7 +322,8 @@ def _left_of(edits: list[Edit], frozen: int, notes: Notes) -> list[Edit]:
 
 def _takes(edit: Edit) -> TypeGuard[Drop]:
     """Whether the edit drops a whole message, and nothing that it says is lost."""
-    return isinstance(edit, Drop) and edit.item is None and edit.loss in TAKEN
+    whole = isinstance(edit, Drop) and edit.item is None and not edit.joined
+    return whole and edit.loss in TAKEN
 
 
 def _touches(edit: Edit, frozen: int) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from convnorm import envelope
 from convnorm.context import Context
 from convnorm.errors import ConvnormError, PolicyError
-from convnorm.ir import Item, Text, ToolCall, ToolResult, Turn, same, same_item
+from convnorm.ir import Item, Text, ToolCall, ToolResult, Turn, media_of, same, same_item
 from convnorm.wire import LIST, fields, text_of
 
 MOST_TRIES = 8
@@ -78,7 +78,7 @@ class Search:
     decode: Callable[[Sequence[Any]], Sequence[Turn]]
     plain: Callable[[int, frozenset[str]], Plain]
     """What is sent for the first so many elements when nothing is remembered, and when some passes
-    are left out."""
+    are left out; of `repair_roles`, only the joining."""
 
     def run(self) -> Sent:
         """Put the last request in place of what it was made from."""
@@ -150,7 +150,7 @@ class _Growth:
             last, least = self.last[self.spine[-1 - back]], len(self.spine) - back
             found = {turn.at for turn, one in made if turn.at is not None and _equal(one, last)}
             found |= {at for at in spine if _equal(self.search.elements[at], last)}
-            if found:
+            if found.intersection(spine):
                 # One message can be made into two: the end may be as far behind, or nearer.
                 likely = [
                     end
@@ -177,17 +177,15 @@ class _Growth:
         gone = self.whole.gone
         by = frozenset(gone[at].by for at in gone if _is_spine(self.turns[at]))
         repaired = self.search.plain(len(self.turns), by) if by else self.whole
-        forms: dict[int | None, list[Turn]] = {}
-        for turn in repaired.turns:
-            if _is_spine(turn):
-                forms.setdefault(turn.at, []).append(turn)
+        parted = self.search.plain(len(self.turns), by | {"repair_roles"})
+        forms, alone = _forms(repaired), _forms(parted)
         left = deque(self.spine)
         for at, turn in enumerate(self.turns):
             if not left:
                 return at
             if not _is_spine(turn):
                 continue
-            for made in ([turn], forms.get(at, [])):
+            for made in ([turn], forms.get(at, []), alone.get(at, [])):
                 wanted = [*islice(left, len(made))]
                 if (
                     made
@@ -211,11 +209,12 @@ class _Growth:
     def _late(self, end: int) -> Iterator[tuple[Any, int]]:
         """What has come since: what stands behind the beginning, and results wherever they are."""
         known = _Known(self.sent_turns)
-        forms = {
-            turn.at: (turn, element)
-            for turn, element in zip(self.whole.turns, self.whole.elements, strict=True)
-            if _is_result(turn) or _is_quote(turn)
-        }
+        forms = _results(self.whole)
+        # What a tool returned beside words goes with it.
+        seen = (media_of(_result(turn).output) for turn in self.turns if _is_result(turn))
+        with_media = forms
+        if any(True for media in seen for _ in media):
+            with_media = _results(self.search.plain(len(self.turns), frozenset({"fit_media"})))
         old = self._old(known, {at: turn for at, (turn, _) in forms.items() if at is not None})
         sent = old.union(self.places)
         said = {_first_text(turn) for turn in self.sent_turns}
@@ -231,7 +230,7 @@ class _Growth:
             elif at < end and at not in forms:
                 folded = True  # quoted together with its call
             else:
-                form, written = forms.get(at, (turn, element))
+                form, written = with_media.get(at, (turn, element))
                 # Under the name its call was sent with.
                 yield (written if known.answers(form) else element), at
         if folded and any(
@@ -259,6 +258,24 @@ class _Growth:
         if any(left.values()):
             raise NoGrowthError("a result in it is not in this history any more")
         return old
+
+
+def _forms(plain: Plain) -> dict[int | None, list[Turn]]:
+    """What each of the caller's elements was made into, but for results."""
+    forms: dict[int | None, list[Turn]] = {}
+    for turn in plain.turns:
+        if _is_spine(turn):
+            forms.setdefault(turn.at, []).append(turn)
+    return forms
+
+
+def _results(plain: Plain) -> dict[int | None, tuple[Turn, Any]]:
+    """What each result was made into, as a turn and as an element."""
+    return {
+        turn.at: (turn, element)
+        for turn, element in zip(plain.turns, plain.elements, strict=True)
+        if _is_result(turn) or _is_quote(turn)
+    }
 
 
 class _Known:
@@ -311,7 +328,10 @@ class _Known:
 
 
 def _is_spine(turn: Turn) -> bool:
-    return not (_is_result(turn) or _is_quote(turn))
+    """Whether it is neither a result nor something that was put in beside the caller's turns."""
+    first = _first_text(turn)
+    ours = envelope.is_turn(first) or (turn.role == "user" and envelope.is_media_note(first))
+    return not (ours or _is_result(turn) or _is_quote(turn))
 
 
 def _is_result(turn: Turn) -> bool:

@@ -46,11 +46,23 @@ def text_of(output: object, where: str) -> str:
 
 def is_media(part: object) -> bool:
     """Whether a content part is an image, a sound or a file."""
+    return media_kind(part) is not None
+
+
+def media_kind(part: object) -> str | None:
+    """Which kind of medium a content part is, if it is one."""
     kind = (fields(part) or {}).get("type")
-    return isinstance(kind, str) and kind in MEDIA
+    return MEDIA.get(kind) if isinstance(kind, str) else None
 
 
-MEDIA = frozenset({"input_image", "image_url", "input_audio", "input_file", "file"})
+MEDIA = {
+    "input_image": "image",
+    "image_url": "image",
+    "input_audio": "audio",
+    "input_file": "file",
+    "file": "file",
+}
+"""By type of part: the kind of medium it is."""
 
 
 def _part_text(part: object, where: str) -> str:

@@ -64,6 +64,11 @@ REPAIRS = {
         "template-roles-alternate",
         "resp-role-invalid",
     },
+    "fit_media": {
+        "chat-content-part-type",
+        "chat-image-outside-user",
+        "resp-content-part-type",
+    },
     "drop_empty": {
         "chat-content-null",
         "chat-content-empty-array",

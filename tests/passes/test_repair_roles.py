@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from builders import calls, message, reasoning, result, said, user
-from convnorm import Policy, UnrepairableError, check, explain, normalize
+from convnorm import Context, Policy, UnrepairableError, check, explain, normalize
 
 CHAT, RESPONSES = "openai.chat", "openai.responses"
 O1_MINI = Policy.for_target(CHAT, model="o1-mini")
@@ -220,3 +220,32 @@ def test_reasoning_items_are_no_speakers() -> None:
     done = normalize(history, Policy.for_target(RESPONSES))
 
     assert [*history[:3], user("and?")] == done
+
+
+def test_neighbours_can_be_parted() -> None:
+    """By option a turn of the other stands between, and nothing that was sent changes."""
+    policy = Policy.for_target(
+        CHAT,
+        provider="vllm",
+        model="google/gemma-3-27b-it",
+        repair_roles={"neighbours": "part"},
+    )
+
+    assert [user("a"), NO_REPLY, user("b")] == normalize([user("a"), user("b")], policy)
+
+
+def test_nothing_is_joined_to_what_was_sent() -> None:
+    """With the last request known, a marked turn stands before what is new."""
+    context = Context(last_request=[user("a")])
+
+    assert [user("a"), NO_REPLY, user("b\n\nc")] == normalize(
+        [user("a"), user("b"), user("c")], TEMPLATE, context=context
+    )
+
+
+def test_quoted_data_is_not_joined_to_what_the_user_says() -> None:
+    """A tool's words stay in a message of their own."""
+    done = normalize([user("a"), result("lost"), user("b")], TEMPLATE)
+
+    assert [user("a"), NO_REPLY, NO_REPLY, user("b")] == [done[0], done[1], done[3], done[4]]
+    assert "<tool-output" in done[2]["content"]

@@ -26,6 +26,12 @@ from convnorm.dialects.openai_chat_fields import (
     speakers,
     takes_null,
 )
+from convnorm.dialects.openai_chat_parts import (
+    chat_content,
+    chat_output,
+    part_flaws,
+    survey_parts,
+)
 from convnorm.dialects.openai_chat_reasoning import asks, reasoning_flaws
 from convnorm.dialects.openai_chat_turns import TurnTaking
 from convnorm.envelope import is_close
@@ -41,6 +47,7 @@ from convnorm.ir import (
     ToolCall,
     ToolResult,
     Turn,
+    same,
     same_item,
 )
 from convnorm.targets import Fault
@@ -100,6 +107,8 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
                 facts.add(Fact.SHAPE)
             elif not content and isinstance(content, LIST):
                 facts.add(Fact.EMPTY)
+            elif isinstance(content, LIST):
+                survey_parts(message, content, facts)
         if (
             (type(content) is not str and not (nulls and content is None))
             or (len(message) > 2 and role != "tool" and not LOOKED_AT.isdisjoint(message))
@@ -184,13 +193,18 @@ def _survey_calls(
 def decode(elements: Sequence[object], request: Mapping[str, Any], call: Call) -> History:
     """The history behind `messages`."""
     messages = [read(element, KEY, at) for at, element in enumerate(elements)]
-    flaws, names = reasoning_flaws(messages, call.target.chat, request), speakers()
+    profile, names = call.target.chat, speakers()
+    flaws = reasoning_flaws(messages, profile, request)
     turns = [
         _turn(
             element,
             messages[at],
             at,
-            (*flaws.get(at, ()), *field_flaws(messages[at], call, names)),
+            (
+                *flaws.get(at, ()),
+                *field_flaws(messages[at], call, names),
+                *part_flaws(messages[at], profile),
+            ),
         )
         for at, element in enumerate(elements)
     ]
@@ -235,7 +249,7 @@ def _number_in(keys: Mapping[str, Any] | None, key: str = "id") -> str | None:
 
 
 def _items(message: Mapping[str, Any]) -> tuple[Item, ...]:
-    content = message.get("content")
+    content = chat_content(message)
     match message.get("role"):
         case "tool":
             call_id = text_call_id(message.get("tool_call_id"))
@@ -316,7 +330,9 @@ def _message(turn: Turn) -> Any:
         message.pop("name")
     if len(turn.items) == 1 and isinstance(result := turn.items[0], ToolResult):
         if result.paired:
-            message |= {"tool_call_id": result.call_id, "content": result.output}
+            message["tool_call_id"] = result.call_id
+        if not was or not same(result.output, chat_content(was)):
+            message["content"] = chat_output(result.output)
     else:
         _lay_items(turn.items, message, was)
     if message.get("content") is None and "tool_calls" in was and "tool_calls" not in message:

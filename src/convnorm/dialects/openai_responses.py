@@ -28,6 +28,7 @@ from convnorm.dialects.openai_responses_fields import (
     is_plain,
     neighbour_flaws,
 )
+from convnorm.dialects.openai_responses_parts import message_content, part_flaws, survey_parts
 from convnorm.envelope import is_close
 from convnorm.facts import Fact
 from convnorm.ir import (
@@ -203,6 +204,8 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
                 facts |= {Fact.SHAPE, Fact.ROLES}
             if item.get("content") is None:
                 facts.add(Fact.EMPTY)
+            elif type(item["content"]) is not str:
+                survey_parts(item, facts)
         elif spec.paired:
             call_id = _call_id(item, spec)
             if type(item.get("call_id")) is not str and _number_flaw(item, spec):
@@ -351,6 +354,7 @@ def _turn(raw: object, item: Mapping[str, Any], at: int, call: Call, near: Aroun
                 if spec is TRIGGER or not is_plain(item)
                 else ()
             ),
+            *(part_flaws(item, call.target.responses) if spec.what == "message" else ()),
         ),
     )
 
@@ -364,7 +368,7 @@ def _role(item: Mapping[str, Any], spec: Spec) -> str:
 def _items(raw: object, item: Mapping[str, Any], spec: Spec) -> tuple[Item, ...]:
     match spec.what:
         case "message":
-            return decode_content(item.get("content"), PART_TEXT, PART_MEDIA)
+            return decode_content(message_content(item), PART_TEXT, PART_MEDIA)
         case "reasoning":
             parts = (
                 part

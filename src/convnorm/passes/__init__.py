@@ -24,6 +24,7 @@ from convnorm.passes.arbitrate_sources import ArbitrateSources
 from convnorm.passes.dedupe import Dedupe
 from convnorm.passes.drop_empty import DropEmpty
 from convnorm.passes.fit_budget import FitBudget
+from convnorm.passes.fit_media import FitMedia
 from convnorm.passes.keep_prefix import KeepPrefix
 from convnorm.passes.legalise_ids import LegaliseIds
 from convnorm.passes.relabel_handoffs import RelabelHandoffs
@@ -62,6 +63,8 @@ ORDER = (
     RepairRoles,
     # What is still sent is looked at key by key.
     ScrubFields,
+    # What a part is called, and where it may stand, depends on who speaks.
+    FitMedia,
     # What is too much is known when all the rest is as it will be sent.
     FitBudget,
 )

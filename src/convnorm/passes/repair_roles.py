@@ -60,15 +60,20 @@ class RepairRoles(Options):
     Where speakers must take turns, neighbours of one role are joined, with a blank line between
     them and, where their names differ, the name above each. Instructions at the head become one
     message; those in the middle are joined to what the user says there, at their place. Messages
-    with keys that a joined message could not keep, and turns that only tools stand between, are not
-    joined: there, and wherever else the target wants a turn that nobody took, a short marked one is
-    put in. No text is lost or moved, and calls stay with their results.
+    with keys that a joined message could not keep, quoted data, and turns that only tools stand
+    between, are not joined: there, and wherever else the target wants a turn that nobody took, a
+    short marked one is put in. No text is lost or moved, and calls stay with their results.
 
     The last message of such a request may still change: it is joined with what comes next, and a
-    turn invented behind it is not needed any more.
+    turn invented behind it is not needed any more. Nothing is joined to what `Context.last_request`
+    says was sent. Who gives it, and keeps a list of his own, sets `neighbours` to `part`: where one
+    joined message ended cannot be found again later.
     """
 
     name: Literal["repair_roles"] = "repair_roles"
+    neighbours: Literal["join", "part"] = "join"
+    """Two messages of one speaker, where the target wants turns: `join` them, or `part` them by a
+    turn of the other; then what was sent stays as it is, whatever comes next."""
     reply: str = "No reply was recorded here."
     """What stands for a reply that nobody gave, where the target wants one."""
     prompt: str = "Nothing was said here. Please go on."
@@ -96,7 +101,7 @@ class _Repair:
 
     def __init__(self, options: RepairRoles, history: History, call: Call) -> None:
         self.options, self.turns = options, history.turns
-        self.rules = call.target.rules
+        self.rules, self.frozen = call.target.rules, call.frozen
         self.new: dict[int, _NewRole] = {}
         """By turn: the role it gets."""
 
@@ -144,6 +149,8 @@ class _Repair:
         blocks: list[list[int]] = []
         for at, turn in enumerate(self.turns):
             role = self._role(at)
+            if at == self.frozen or self.options.neighbours == "part":
+                block = []  # nothing is joined to what was sent
             if role in INSTRUCTING and at:
                 if self._follows(block, INSTRUCTING) and _joinable(self.turns[block[-1]], turn):
                     block.append(at)
@@ -190,7 +197,8 @@ class _Repair:
         yield Replace(first, new, rule=rule, why=f"{len(block)} messages of role {role} are joined")
         for at in others:
             loss = Loss.ID if self.turns[at].id else None
-            yield Drop(at, rule=rule, why="joined to the message before it", loss=loss)
+            why = "joined to the message before it"
+            yield Drop(at, joined=True, rule=rule, why=why, loss=loss)
 
     def _in_order(self) -> Iterator[Edit]:
         """No user speaks right behind a result, and the last turn is no reply."""
@@ -251,7 +259,8 @@ def _joinable(one: Turn, other: Turn) -> bool:
     """Whether one message can say what both say, with nothing left over."""
     items = (*one.items, *other.items)
     return not (one.has_more or other.has_more) and all(
-        isinstance(item, Text | Media) and item.slot == "content" for item in items
+        isinstance(item, Text | Media) and item.slot == "content" and not _is_quote(item)
+        for item in items
     )
 
 
@@ -276,6 +285,13 @@ def _labelled(name: str, said: list[Item]) -> list[Item]:
     if said and _is_plain(said[0]):
         return [replace(said[0], text=f"{name}:\n{said[0].text}"), *said[1:]]
     return [Text(f"{name}:"), *said]
+
+
+def _is_quote(item: Item) -> bool:
+    """Whether it quotes what somebody else said, and so stays apart from the user's own words."""
+    if not isinstance(item, Text):
+        return False
+    return envelope.is_quote(item.text) or envelope.quoted_call(item.text) is not None
 
 
 def _is_blank(item: Item) -> bool:

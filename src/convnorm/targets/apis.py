@@ -81,6 +81,7 @@ APIS = {
             Fault.TRIGGER_EARLY: "resp-compaction-trigger-not-last",
             Fault.TRIGGER_TWICE: "resp-compaction-trigger-not-last",
             Fault.FOREIGN_ROLE: "resp-role-invalid",
+            Fault.PART_NAME: "resp-content-part-type",
         },
     ),
     # Its dialect and its passes are not built: its rules are, for check().

@@ -92,3 +92,6 @@ class Fault(StrEnum):
     MISPLACED_CALLS = "misplaced_calls"
     OUT_OF_TURN = "out_of_turn"
     OUT_OF_ORDER = "out_of_order"
+    PART_NAME = "part_name"
+    IMAGE_ELSEWHERE = "image_elsewhere"
+    MEDIA_ELSEWHERE = "media_elsewhere"

@@ -42,6 +42,9 @@ class ChatProfile(Profile):
         Fault.DEVELOPER_REFUSED: ("developer_role", "chat-developer-role-unsupported"),
         Fault.OUT_OF_TURN: ("alternating", "template-roles-alternate"),
         Fault.OUT_OF_ORDER: ("strict_order", "mistral-message-order"),
+        Fault.PART_NAME: ("odd_parts", "chat-content-part-type"),
+        Fault.MEDIA_ELSEWHERE: ("typed", "chat-content-part-type"),
+        Fault.IMAGE_ELSEWHERE: ("images_refused", "chat-image-outside-user"),
     }
 
     names: Verdict = "disputed"
@@ -98,13 +101,18 @@ class ChatProfile(Profile):
 
     @property
     def typed(self) -> bool:
-        """Whether a value that has not its type is refused."""
+        """Whether a value that has not its type, or its place, is refused."""
         return self.odd_parts == "refused"
 
     @property
     def no_system(self) -> bool:
         """Whether system messages are known to be refused."""
         return self.system_role == "refused"
+
+    @property
+    def images_refused(self) -> bool:
+        """Whether images outside user messages are known to be refused."""
+        return self.images_elsewhere == "refused"
 
     @property
     def calls_think(self) -> bool:

@@ -36,6 +36,7 @@ class ResponsesProfile(Profile):
         Fault.ITEM_MALFORMED: ("typed", "resp-malformed"),
         Fault.MESSAGE_HALF: ("output_message", "compat-output-message-shape"),
         Fault.MESSAGE_CITING: ("output_message", "compat-output-message-shape"),
+        Fault.MEDIA_ELSEWHERE: ("assistant_media_refused", "resp-content-part-type"),
     }
 
     item_id_length: int | None = None
@@ -74,6 +75,11 @@ class ResponsesProfile(Profile):
         too, those that are known are looked at.
         """
         return self.schema != "disputed"
+
+    @property
+    def assistant_media_refused(self) -> bool:
+        """Whether media in the assistant's messages are known to be refused."""
+        return self.assistant_input == "refused"
 
 
 OPENAI: Mapping[str, Any] = {

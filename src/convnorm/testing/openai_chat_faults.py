@@ -1,6 +1,6 @@
 """What goes wrong with Chat histories, one small function each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from convnorm.testing.draft import (
@@ -22,6 +22,7 @@ from convnorm.testing.openai_chat import (
     exchange,
     exchanges,
     gaps,
+    instructing,
     message,
     question,
     result,
@@ -408,6 +409,72 @@ def spoken_last(pen: Pen, draft: Draft) -> None:
     draft.elements.append(message(pen, "assistant", f"answer {pen.number()}"))
 
 
+def _image(pen: Pen) -> Element:
+    return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,A{pen.number()}"}}
+
+
+def parts_of_others(pen: Pen, draft: Draft) -> None:
+    """Parts have the names of another API."""
+    number = pen.number()
+    source = {"type": "base64", "media_type": "image/png", "data": f"A{number}"}
+    said: Element = {"type": pen.pick(("input_text", "output_text")), "text": f"line {number}"}
+    media: tuple[Element, ...] = (
+        {"type": "input_image", "image_url": f"data:image/png;base64,A{number}", "detail": "low"},
+        {"type": "image", "source": source},
+        {"type": "input_file", "file_id": f"file-{number}"},
+    )
+    match pen.below(3):
+        case 0:
+            turn: Element = {"role": "user", "content": [said, pen.pick(media)]}
+        case 1:
+            turn = {"role": pen.pick(("assistant", "user")), "content": [said]}
+        case _:
+            at = a_result(pen, draft)
+            draft.elements[at] = {**draft.elements[at], "content": [said]}
+            return
+    place(pen, draft, [turn], gaps)
+
+
+def _elsewhere(pen: Pen, draft: Draft, media: Sequence[Element]) -> None:
+    """Media in a result, in a reply, beside calls or among instructions."""
+    parts = [*media, {"type": "text", "text": f"seen {pen.number()}"}]
+    parts = parts if pen.chance() else [*media]
+    match pen.below(4):
+        case 0 | 1:
+            at = a_result(pen, draft)
+        case 2:
+            at = whole(pen, draft)[0]
+        case _:
+            role = pen.pick(("assistant", *instructing(pen)))
+            place(pen, draft, [{"role": role, "content": parts}], gaps)
+            return
+    draft.elements[at] = {**draft.elements[at], "content": parts}
+
+
+def image_elsewhere(pen: Pen, draft: Draft) -> None:
+    """Images stand outside the messages of the user."""
+    _elsewhere(pen, draft, [_image(pen) for _ in range(1 + pen.below(2))])
+
+
+def media_elsewhere(pen: Pen, draft: Draft) -> None:
+    """Sounds or files stand outside the messages of the user."""
+    sound = {"type": "input_audio", "input_audio": {"data": f"A{pen.number()}", "format": "wav"}}
+    file = {"type": "file", "file": {"file_id": f"file-{pen.number()}"}}
+    _elsewhere(pen, draft, pen.pick(([sound], [file], [file, _image(pen)])))
+
+
+def part_unknown(pen: Pen, draft: Draft) -> None:
+    """A part is one that this API has nothing for."""
+    odd: tuple[Any, ...] = (
+        {"type": "video_url", "video_url": {"url": f"https://example.org/{pen.number()}"}},
+        {"type": "input_image", "file_id": f"file-{pen.number()}"},
+        {"kind": "note", "words": f"line {pen.number()}"},
+        f"line {pen.number()}",
+    )
+    role = pen.pick(("user", "assistant"))
+    place(pen, draft, [{"role": role, "content": [pen.pick(odd)]}], gaps)
+
+
 _ALL: tuple[Mutator, ...] = (
     missing_result,
     missing_results,
@@ -452,6 +519,10 @@ _ALL: tuple[Mutator, ...] = (
     spoken_first,
     spoken_behind_result,
     spoken_last,
+    parts_of_others,
+    image_elsewhere,
+    media_elsewhere,
+    part_unknown,
     vendor_keys,
     replayed_unanswered,
     *replays(question, minted, gaps),

@@ -544,6 +544,28 @@ def role_foreign(pen: Pen, draft: Draft) -> None:
     place(pen, draft, [{"role": role, "content": pen.says()}], gaps)
 
 
+def parts_of_others(pen: Pen, draft: Draft) -> None:
+    """Parts have the names of another API, or of another role."""
+    number = pen.number()
+    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,A{number}"}}
+    role = pen.pick(("user", "assistant", "system"))
+    kinds = ("text", "input_text" if role == "assistant" else "output_text")
+    parts: list[Element] = [{"type": pen.pick(kinds), "text": f"line {number}"}]
+    if role == "user" and pen.chance():
+        parts.append(image)
+    if pen.target.responses.assistant_input == "accepted":
+        parts[0]["type"] = "text"
+    place(pen, draft, [{"role": role, "content": parts}], gaps)
+
+
+def media_elsewhere(pen: Pen, draft: Draft) -> None:
+    """The assistant's message holds an image."""
+    image = {"type": "input_image", "image_url": f"data:image/png;base64,A{pen.number()}"}
+    said = {"type": "output_text", "text": pen.says(), "annotations": []}
+    content = [image, said] if pen.chance() else [image]
+    place(pen, draft, [{"role": "assistant", "content": content}], gaps)
+
+
 _ALL: tuple[Mutator, ...] = (
     missing_result,
     missing_results,
@@ -594,6 +616,8 @@ _ALL: tuple[Mutator, ...] = (
     trigger_early,
     half_message,
     role_foreign,
+    parts_of_others,
+    media_elsewhere,
     vendor_keys,
     half_stripped_reasoning,
     half_stripped_call,

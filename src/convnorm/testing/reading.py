@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from convnorm.envelope import is_close
+from convnorm.envelope import is_close, is_media_note
 from convnorm.wire import fields
 
 CALLS = {
@@ -89,6 +89,8 @@ class Reading:
     """A history as the laws see it."""
 
     said: list[Said] = field(default_factory=list)
+    media: list[Said] = field(default_factory=list)
+    """Images, sounds and files, by their address or their data, wherever they stand."""
     calls: list[Called] = field(default_factory=list)
     results: list[Returned] = field(default_factory=list)
 
@@ -120,11 +122,13 @@ def read(request: Mapping[str, Any]) -> Reading:
     key = history_key(request)
     elements = [wire(element) for element in request[key]]
     said: list[Said] = []
+    media: list[Said] = []
     calls: list[Called] = []
     batches: list[int] = []
     answers: list[tuple[int, Any, Any]] = []
     for at, element in enumerate(elements):
         batch = at
+        media += _media(at, element)
         if key == "messages":
             calls += _chat_calls(at, element)
             if element.get("role") == "tool":
@@ -146,7 +150,7 @@ def read(request: Mapping[str, Any]) -> Reading:
         else:
             said += _spoken(at, element)
         batches += [batch] * (len(calls) - len(batches))
-    return Reading(said, calls, list(_results(calls, batches, answers)))
+    return Reading(said, media, calls, list(_results(calls, batches, answers)))
 
 
 def _chat_calls(at: int, message: Mapping[str, Any]) -> Iterator[Called]:
@@ -197,12 +201,10 @@ def _spoken(at: int, element: Mapping[str, Any]) -> Iterator[Said]:
     texts: list[str] = []
     for part in [content] if isinstance(content, str) else content or ():
         text = _text(part)
-        if text is None and isinstance(part, dict):
-            yield from _told(at, role, texts, name)
-            texts = []
-            yield Said(at, role, dump(_medium(part)))
-        else:
-            texts.append(text or "")
+        if text is not None:
+            texts.append(text)
+        elif isinstance(part, dict) and _medium(part) is None:
+            texts.append(dump(part))
     texts.append(_text({"refusal": element.get("refusal")}) or "")
     if isinstance(audio := element.get("audio"), dict):
         texts.append(audio.get("transcript") or "")
@@ -224,12 +226,32 @@ def _text(part: Any) -> str | None:
     return None
 
 
-def _medium(part: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A medium, whether its address stands in an object of its own or not."""
-    address = part.get("image_url")
-    if part.get("type") == "image_url" and isinstance(address, str):
-        return {**part, "image_url": {"url": address}}
-    return part
+def _media(at: int, element: Mapping[str, Any]) -> Iterator[Said]:
+    """The media in a message or in an output."""
+    for key in ("content", "output"):
+        parts = element.get(key)
+        for part in parts if isinstance(parts, list) else ():
+            if (medium := _medium(part)) is not None:
+                yield Said(at, "medium", medium)
+
+
+HOLDERS = ("image_url", "input_audio", "file", "source")
+ADDRESSES = ("url", "image_url", "file_data", "file_url", "file_id", "data")
+
+
+def _medium(part: Any) -> str | None:
+    """What makes a medium the same, whichever API's part it is in; None if it is none."""
+    if not isinstance(part, dict) or part.get("type") not in MEDIA:
+        return None
+    inner = next((part[key] for key in HOLDERS if isinstance(part.get(key), dict)), part)
+    found = next((inner[key] for key in ADDRESSES if isinstance(inner.get(key), str)), None)
+    form = inner.get("media_type")
+    return f"data:{form};base64,{found}" if found and form else found
+
+
+MEDIA = frozenset(
+    {"image_url", "input_image", "image", "input_audio", "file", "input_file", "document"}
+)
 
 
 def _told(at: int, role: str, texts: Sequence[str], name: str | None) -> Iterator[Said]:
@@ -272,9 +294,9 @@ def _results(
 def _output(output: Any) -> str:
     """An output, however it is wrapped: as words where it has some, else as JSON."""
     if isinstance(output, str):
-        return output
+        return "" if is_media_note(output) else output
     if isinstance(output, list):
-        return "\n".join(map(_output, output))
+        return "\n".join(_output(part) for part in output if _medium(part) is None)
     if isinstance(output, dict) and not {"text", "stdout", "stderr"}.isdisjoint(output):
         return "\n".join(_words([output]))
     return dump(output)
@@ -282,7 +304,7 @@ def _output(output: Any) -> str:
 
 def _words(output: Any) -> Iterator[str]:
     if isinstance(output, str):
-        yield output
+        yield _output(output)
     elif isinstance(output, list):
         for part in [part for part in output if isinstance(part, dict)]:
             for key in ("text", "stdout", "stderr"):
