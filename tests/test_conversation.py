@@ -2,7 +2,9 @@
 
 import json
 from collections import Counter
+from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -11,8 +13,11 @@ from convnorm import (
     Context,
     Conversation,
     Ledger,
+    LedgerError,
     Link,
     NotReadyError,
+    Policy,
+    PolicyError,
     check,
 )
 from responses_model import Item, ModelServer
@@ -40,6 +45,8 @@ class RandomRun(RuleBasedStateMachine):
         self.unsent: list[str] = []
         """What users said since the last answer."""
         self.new: list[Item] = []
+        self.whole: tuple[bool, list[Item]] = (False, [])
+        """The last answered request that held everything: whether it was stored, and its input."""
         ledger, link = Ledger(), Link()
         if kind == "conversation":
             self.server.conversations["conv_1"] = []
@@ -110,6 +117,8 @@ class RandomRun(RuleBasedStateMachine):
             self.talk.failed(TimeoutError())
             return
         self.talk.record(answer)
+        linked = {"conversation", "previous_response_id"} & sent.keys()
+        self.whole = (sent["store"], [] if linked else sent["input"])
         self.said += [*self.unsent, *text]
         self.unsent = []
         self.calls += [mark for _, mark in calls]
@@ -175,6 +184,9 @@ class RandomRun(RuleBasedStateMachine):
         wire = json.dumps(view)
         told = Counter({mark: wire.count(result) for mark, result in self.results.items()})
         assert told == Counter(dict.fromkeys(self.results, 1))
+        stored, before = self.whole
+        if before and view == sent["input"] and stored == sent["store"]:
+            assert sent["input"][: len(before)] == before, "what was sent has changed"
         outputs = [item for item in view if item.get("type") == "function_call_output"]
         assert len(outputs) == len(marks)
 
@@ -195,3 +207,178 @@ class RefusedError(Exception):
 
 TestRandomRun = RandomRun.TestCase
 TestRandomRun.settings = settings(max_examples=settings().max_examples, stateful_step_count=30)
+
+
+# ---------------------------------------------------------------- one step at a time
+
+
+def answer(own: str, *items: Item, **more: Any) -> Item:
+    """The body of a response."""
+    return {"id": own, "status": "completed", "output": list(items), **more}
+
+
+def call(call_id: str) -> Item:
+    """A function call as a response has it."""
+    return {
+        "type": "function_call",
+        "id": f"fc_{call_id}",
+        "call_id": call_id,
+        "name": "scan",
+        "arguments": "{}",
+    }
+
+
+def output(call_id: str, text: str = "clean") -> Item:
+    """What a function returned."""
+    return {"type": "function_call_output", "call_id": call_id, "output": text}
+
+
+def waiting() -> Conversation:
+    """A conversation whose model called two tools."""
+    talk = Conversation(body={"model": "gpt-5.1"})
+    talk.prepare("scan both")
+    talk.record(answer("resp_1", call("call_1"), call("call_2")))
+    return talk
+
+
+def test_the_link_moves_with_each_answer() -> None:
+    """Only what is new is sent behind it."""
+    talk = waiting()
+    request = talk.prepare([output("call_1"), output("call_2")])
+
+    assert request == {
+        "model": "gpt-5.1",
+        "previous_response_id": "resp_1",
+        "input": [output("call_1"), output("call_2")],
+    }
+    assert talk.pending == []
+
+
+def test_an_approval_in_another_process() -> None:
+    """What is there waits for what is not; nothing of it is lost on the way."""
+    talk = waiting()
+    with pytest.raises(NotReadyError, match="call_2"):
+        talk.prepare([output("call_1")])
+
+    later = Conversation.from_json(talk.to_json())
+    assert ["call_2"] == [one["call_id"] for one in later.pending]
+    assert [output("call_1"), output("call_2", "no")] == later.prepare([output("call_2", "no")])[
+        "input"
+    ]
+
+
+def test_a_call_that_the_user_goes_past() -> None:
+    """It is closed as waiting, and its late result is told as data."""
+    talk = waiting()
+    request = talk.prepare([output("call_1"), {"role": "user", "content": "never mind"}])
+    texts = [str(item.get("output", item.get("content"))) for item in request["input"]]
+    assert "still waiting" in texts[0]
+    assert ["clean", "never mind"] == texts[1:]
+
+    talk.record(answer("resp_2"))
+    late = talk.prepare([output("call_2", "2 threats")])["input"]
+    assert ["user"] == [item["role"] for item in late]
+    assert "2 threats" in late[0]["content"]
+
+
+def test_a_stream_is_recorded_by_its_events() -> None:
+    """Event by event or as a whole; only the last one counts."""
+    started = {"id": "resp_1", "status": "in_progress", "output": []}
+    events: list[Item] = [
+        {"type": "response.created", "response": started},
+        {"type": "response.output_text.delta", "delta": "h"},
+        {"type": "response.completed", "response": answer("resp_1")},
+    ]
+    one, two = Conversation(), Conversation()
+    one.prepare("hello")
+    for event in events:
+        one.record(event)
+    two.prepare("hello")
+    two.record(iter(events))
+
+    assert one.link == two.link == Link("resp_1")
+    assert one.to_json() == two.to_json()
+
+
+@pytest.mark.parametrize(
+    "end", [[], [{"type": "error", "code": "server_error"}], [{"type": "response.failed"}]]
+)
+def test_a_stream_without_an_end_is_a_failure(end: list[Item]) -> None:
+    """What was said goes with the next request."""
+    for one in end:
+        if one["type"] == "response.failed":
+            one["response"] = {"id": "resp_1", "status": "failed", "output": []}
+    talk = Conversation()
+    talk.prepare("hello")
+    talk.record(iter([{"type": "response.created"}, *end]))
+
+    assert [{"role": "user", "content": "hello"}] == talk.prepare()["input"]
+
+
+def test_a_link_that_expired_is_replaced_by_everything() -> None:
+    """The error says so, in the SDK's words or the API's."""
+    for error in (
+        RefusedError("previous_response_not_found", 400),
+        {"error": {"code": "previous_response_not_found", "message": "not found"}},
+    ):
+        talk = waiting()
+        talk.prepare([output("call_1"), output("call_2")])
+        talk.failed(error)
+
+        request = talk.prepare()
+        assert "previous_response_id" not in request
+        assert 5 == len(request["input"])
+
+
+def test_a_ledger_of_an_earlier_run_is_gone_on_with() -> None:
+    """Who has only the ledger begins behind its last response."""
+    ledger = waiting().ledger
+    talk = Conversation(ledger=ledger, link=Link("resp_1"))
+
+    assert ["call_1", "call_2"] == [one["call_id"] for one in talk.pending]
+
+
+def test_size_of_the_state_is_linear() -> None:
+    """Each item is kept once, also where every request holds everything."""
+    for store in (True, False):
+        sizes = []
+        talk = Conversation(body={"store": store})
+        for turn in range(40):
+            talk.prepare(f"question {turn} " + "x" * 50)
+            text = {"type": "output_text", "text": f"answer {turn}", "annotations": []}
+            said = {"type": "message", "role": "assistant", "content": [text]}
+            talk.record(answer(f"resp_{turn}", {**said, "id": f"msg_{turn}"}))
+            sizes.append(len(talk.to_json()))
+        assert sizes[39] < 2.3 * sizes[19]
+
+
+BROKEN: dict[str, tuple[str, str]] = {
+    "no JSON": ("{", "no JSON"),
+    "no object": ("[]", "no schema"),
+    "newer": ('{"schema": 99}', "newer convnorm"),
+    "cut off": ('{"schema": 1}', "cut off"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_state_that_cannot_be_read(name: str) -> None:
+    """A newer, cut off or mistyped state is answered in plain words."""
+    text, words = BROKEN[name]
+
+    with pytest.raises(LedgerError, match=words):
+        Conversation.from_json(text)
+
+
+def test_misuse_is_answered_in_plain_words() -> None:
+    """Another API, fields that change with each request, an answer to nothing."""
+    with pytest.raises(PolicyError, match="Responses API"):
+        Conversation("openai.chat")
+    with pytest.raises(PolicyError, match="input is not for every request"):
+        Conversation(body={"input": []})
+    with pytest.raises(LedgerError, match="call prepare first"):
+        Conversation().record(answer("resp_1"))
+    with pytest.raises(LedgerError, match="a list or a text"):
+        Conversation(Policy.for_target("openai.responses")).prepare(7)  # type: ignore[arg-type]  # the point
+    talk = waiting()
+    talk.failed()  # nothing was sent: nothing failed
+    assert ["call_1", "call_2"] == [one["call_id"] for one in talk.pending]

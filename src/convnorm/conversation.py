@@ -81,7 +81,8 @@ class Conversation:
         else:
             request["input"] = self.history
         live = frozenset(call["call_id"] for call in self.pending)
-        context = Context(ledger=self.ledger, live_calls=live)
+        last = self._last_request() if Link.of(request) == Link() else None
+        context = Context(ledger=self.ledger, live_calls=live, last_request=last)
         sent = normalize_request(request, self.policy, context=context)
         self.ledger = self.ledger.attempted(sent)
         self._sent, self._count = sent, len(self.waiting)
@@ -134,6 +135,15 @@ class Conversation:
         if refused or link.conversation is None:
             self.ledger = self.ledger.refused(self._sent)
         self._sent = None
+
+    def _last_request(self) -> list[Any] | None:
+        """What the last answered request held, if that was everything: it stays as it was sent."""
+        last = self.link.previous_response_id
+        if last is None or last not in self.ledger.responses:
+            return None
+        exchange = self.ledger.responses[last]
+        linked = exchange.previous_response_id or exchange.conversation
+        return None if linked else list(self.ledger.input_of(last))
 
     # ------------------------------------------------------------ what is known
 
