@@ -162,6 +162,16 @@ DELTAS: dict[str, tuple[list[Item], list[Item]]] = {
 }
 
 
+def test_an_output_that_answers_is_no_copy_of_an_older_one() -> None:
+    """A counter names the call that waits, too, and both tools said the same."""
+    items = [user("go"), call("call_0"), output("call_0", "ok"), call("call_0")]
+    ledger = Ledger(conversations={"conv_1": items})
+
+    link = Link(conversation="conv_1")
+    assert [output("call_0", "ok")] == ledger.delta([output("call_0", "ok")], link)
+    assert ledger.delta(items[:3], link) == []
+
+
 @pytest.mark.parametrize("name", DELTAS)
 def test_delta(name: str) -> None:
     """What the server lacks of a local history."""
@@ -337,6 +347,12 @@ def test_prune_keeps_what_the_link_needs() -> None:
     assert [*pruned.responses] == ["resp_1", "resp_2"]
     assert [*pruned.outputs] == ["call_2"]
     assert pruned.holds(Link("resp_2")) == ledger.holds(Link("resp_2"))
+    sealed = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAA1"}
+    first = sent(Ledger(), {"input": "a", "store": False}, response("resp_1", sealed))
+    again = {"input": [user("a"), sealed, user("b")], "store": False}
+    kept = sent(first, again, response("resp_2")).prune(Link("resp_2"))
+    assert ["resp_2"] == [name for name in kept.responses if name != "resp_1"]
+    assert kept.encrypted_content == {"gAAAAA1": {}}
     replayed = by_value(4)
     assert replayed.prune(Link("resp_3")).recall(Link("resp_3")) == replayed.recall(Link("resp_3"))
 

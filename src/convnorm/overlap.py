@@ -1,7 +1,8 @@
 """A local history beside the one that the server holds: what is there twice, and the whole."""
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from convnorm.align import align
@@ -82,6 +83,21 @@ def waiting(turns: Sequence[Turn]) -> dict[int, ToolCall]:
     return found
 
 
+def _first_answers(here: Sequence[Turn], calls: Mapping[int, ToolCall]) -> set[int]:
+    """Results of calls that wait there, of which the input does not have the call itself."""
+    open_ids = Counter(call.call_id for call in calls.values())
+    found: set[int] = set()
+    for at, turn in enumerate(here):
+        for item in turn.items:
+            if isinstance(item, ToolCall):
+                open_ids.pop(item.call_id, None)
+        result = answered(turn)
+        if result is not None and open_ids[result.call_id] > 0:
+            open_ids[result.call_id] -= 1
+            found.add(at)
+    return found
+
+
 @dataclass(slots=True)
 class Overlap:
     """What of the local history `here` the server has `there`."""
@@ -100,9 +116,13 @@ class Overlap:
     @classmethod
     def of(cls, here: Sequence[Turn], there: Sequence[Turn]) -> "Overlap":
         """Compare two histories."""
-        found = align(here, there, Turns)
         calls = waiting(there)
-        overlap = cls(here, there, dict(found.pairs), found.changed, calls)
+        # Under an id that is used again, what answers the call that waits equals no older result.
+        first = _first_answers(here, calls)
+        rest = [at for at in range(len(here)) if at not in first]
+        found = align([here[at] for at in rest], there, Turns)
+        pairs = {rest[at]: other for at, other in found.pairs}
+        overlap = cls(here, there, pairs, {rest[at] for at in found.changed}, calls)
         wanted = {
             (call.call_id, kind): None for call in calls.values() for kind in call.answered_by
         }

@@ -346,6 +346,16 @@ def tail(kind: str) -> Item:
     return link(kind) if kind == "conversation" else {"previous_response_id": "resp_2"}
 
 
+@for_both_links
+def test_an_output_that_equals_an_older_one_answers(kind: str) -> None:
+    """A counter names the call that waits, too, and both tools said the same."""
+    held = [user("a"), call("call_0"), output("call_0", "ok"), call("call_0")]
+    ledger = server(kind, *held) if kind == "conversation" else chain(held)
+    body = {"input": [output("call_0", "ok"), NEW], **tail(kind)}
+
+    assert settled(ledger, body).edits == ()
+
+
 def test_of_two_outputs_the_real_one_answers() -> None:
     """A marked text that an earlier run put there gives way."""
     invented = settled(server("response", *ASKED[:2]), {"input": [NEW], **link("response")})

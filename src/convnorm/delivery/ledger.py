@@ -1,7 +1,9 @@
 """The ledger: what was sent, what was answered, and what the server holds of it."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Self
 
 from pydantic import Field, field_validator, model_serializer
@@ -238,12 +240,28 @@ class Ledger(Options):
         What it holds is recognised by ids, and where there are none by a history that begins with
         all of it. Equal words alone prove nothing.
         """
-        found = align(history, self.holds(link), Items)
-        held = {here for here, _ in found.pairs}
+        first = self._first_answers(history, link)
+        rest = [at for at in range(len(history)) if at not in first]
+        found = align([history[at] for at in rest], self.holds(link), Items)
+        held = {rest[here] for here, _ in found.pairs}
         for at in range(len(history) - 2, -1, -1):
             if Items.light(history[at]) and at + 1 in held:
                 held.add(at)  # reasoning whose copy there has no id
         return [item for at, item in enumerate(history) if at not in held]
+
+    def _first_answers(self, history: Sequence[Any], link: Link) -> set[int]:
+        """Outputs of calls that wait there, of which the history does not have the call itself."""
+        open_ids = Counter(call["call_id"] for call in self.pending(link))
+        found: set[int] = set()
+        for at, item in enumerate(history):
+            keys = fields(item) or {}
+            answers = answered_id(keys)
+            if keys.get("type") in ANSWERS:
+                open_ids.pop(str(keys.get("call_id")), None)
+            elif answers is not None and open_ids[answers] > 0:
+                open_ids[answers] -= 1
+                found.add(at)
+        return found
 
     def input_of(self, response: str) -> tuple[Any, ...]:
         """The whole input of a response, with what it repeats of earlier ones."""
@@ -305,11 +323,15 @@ class Ledger(Options):
                 kept.add(repeats[0])
         places = {link.conversation, *(self.responses[name].conversation for name in kept)}
         waiting = {call["call_id"] for call in open_calls(self.recall(link))}
+        seals = {seal for proof, seal in map_proofs(self.recall(link)) if proof == "seal"}
+        ours = {seal for proof, seal in map_proofs(self.issued_items()) if proof == "seal"}
         return self._with(
             responses={name: self.responses[name] for name in self.responses if name in kept},
             conversations={n: self.conversations[n] for n in self.conversations if n in places},
             attempts={n: one for n, one in self.attempts.items() if one.conversation in places},
             outputs={key: self.outputs[key] for key in self.outputs if key in waiting},
+            # Who sealed what is still known once the response is forgotten.
+            encrypted_content={key: {} for key in sorted(seals & ours)} | self.encrypted_content,
         )
 
     def merge(self, other: Self) -> Self:
@@ -445,6 +467,11 @@ class Items:
         """Whether the model made an item."""
         keys = fields(item) or {}
         return answered_id(keys) is None and keys.get("role", "assistant") == "assistant"
+
+
+def map_proofs(items: Iterable[object]) -> Iterator[tuple[str, str]]:
+    """What proves which items are which."""
+    return chain.from_iterable(map(Items.proofs, items))
 
 
 def _answered(item: object) -> str:
