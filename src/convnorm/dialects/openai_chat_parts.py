@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from convnorm.dialects.fitting import as_text
 from convnorm.dialects.parts import chat_part, part_type, renamed
 from convnorm.facts import Fact
 from convnorm.ir import Flaw
 from convnorm.targets import Fault
 from convnorm.targets.chat_values import PARTS
 from convnorm.targets.openai_chat import ChatProfile
-from convnorm.wire import LIST, json_text
+from convnorm.wire import LIST
 
 IMAGE = "image_url"
 USERS = PARTS["user"]
@@ -73,8 +74,9 @@ def _allowed(message: Mapping[str, Any]) -> frozenset[str] | None:
 
 
 def _told(part: object) -> object:
-    """A part that this API has no kind of, as its JSON."""
-    return {"type": "text", "text": json_text(part, "a content part")}
+    """A part that this API has no kind of, as its JSON; what is no JSON cannot be sent at all."""
+    text = as_text(part)
+    return part if text is None else {"type": "text", "text": text}
 
 
 def _are_same(new: Sequence[object], old: Sequence[object]) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from convnorm.dialects.fitting import as_text
 from convnorm.dialects.parts import Part, Words, input_part, output_part, part_type, renamed
 from convnorm.facts import Fact
 from convnorm.ir import Flaw
@@ -10,7 +11,7 @@ from convnorm.targets import Fault
 from convnorm.targets.openai_responses import ResponsesProfile
 from convnorm.targets.profile import Verdict
 from convnorm.targets.responses_items import PARTS
-from convnorm.wire import LIST, MEDIA, json_text
+from convnorm.wire import LIST, MEDIA
 
 INPUT = PARTS["user"]
 
@@ -49,9 +50,10 @@ def part_flaws(item: Mapping[str, Any], profile: ResponsesProfile) -> Iterator[F
     if allowed is None or content is None or isinstance(content, str):
         return
     if not isinstance(content, LIST):
-        new = [content] if part_type(content) in allowed else _json(content)
-        why = f"the content of a {role} message is neither a text nor a list"
-        yield Flaw(Fault.PART_NAME, "content", new, why)
+        new = [content] if part_type(content) in allowed else as_text(content)
+        if new is not None:
+            why = f"the content of a {role} message is neither a text nor a list"
+            yield Flaw(Fault.PART_NAME, "content", new, why)
         return
     verdict = profile.assistant_input if role == "assistant" else None
     parts = [_fit(part, allowed, role, verdict) for part in content]
@@ -72,8 +74,6 @@ def _fit(part: object, allowed: frozenset[str], role: object, verdict: Verdict |
     (new,) = renamed([part], allowed, write)
     if new is not part or kind in INPUT or (kind.startswith("input_") and verdict != "refused"):
         return new
-    return write(Words(_json(part), {}))  # this API has nothing of the kind
-
-
-def _json(value: object) -> str:
-    return json_text(value, "a message")
+    # This API has nothing of the kind, and what is no JSON cannot be sent at all.
+    text = as_text(part)
+    return part if text is None else write(Words(text, {}))
