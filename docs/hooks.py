@@ -15,7 +15,7 @@ from convnorm import Policy
 from convnorm.dialects import DIALECTS
 from convnorm.passes import BUILTIN
 from convnorm.rules import CATALOGUE, Rule
-from convnorm.rules.shorten import shortened
+from convnorm.rules.shorten import as_json, shortened
 from convnorm.targets.apis import APIS
 
 
@@ -157,7 +157,7 @@ def rule_section(rule: Rule) -> str:
     }
     rows = "\n".join(f"| {name} | {cell(value)} |" for name, value in facts.items())
     short, cuts = shortened(rule.example)
-    example = json.dumps(short, indent=2, ensure_ascii=False)
+    example = as_json(short)
     needs = ", ".join(f"{key} {code(json.dumps(value))}" for key, value in rule.setting.items())
     breaks = f"A request that breaks it{f', with {needs}' if needs else ''}:"
     return f"""## {rule.id} {{ #{rule.id} }}

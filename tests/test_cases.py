@@ -36,11 +36,9 @@ CASES = {
 
 NEEDS = {
     "not ours": "it asks for filtering by trust or visibility, which is not repair",
-    "encoding": "no rule says what a provider answers to a lone surrogate",
 }
 OPEN = {
     "goose-08-hidden-messages-stay-put": "not ours",
-    "opencode-04-lone-surrogates": "encoding",
     "pydantic-16-untrusted-client-history": "not ours",
 }
 ARGUED = {
@@ -105,7 +103,7 @@ def texts(request: dict[str, Any]) -> Iterator[str]:
             value = element.get(key)
             for part in value if isinstance(value, list) else [{"text": value}]:
                 if isinstance(text := part.get("text"), str):
-                    yield text
+                    yield text.replace("\ud83d", "\ufffd")  # half of a character
 
 
 @pytest.mark.parametrize("name", SOLVED)

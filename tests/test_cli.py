@@ -116,7 +116,9 @@ def test_output_that_cannot_be_written(broken: Path, tmp_path: Path) -> None:
     """A bad place for the output is one line, and a lone surrogate is written as an escape."""
     done = runner.invoke(app, ["fix", str(broken), "-o", str(tmp_path / "no" / "x.json")])
     assert (2, True) == (done.exit_code, "cannot be written" in done.stderr)
-    odd = runner.invoke(app, ["fix", "-", "-q"], input='[{"role": "user", "content": "\\ud800"}]')
+    odd = runner.invoke(
+        app, ["fix", "-", "-q"], input='[{"role": "user", "content": "a", "x": "\\ud800"}]'
+    )
     assert (0, True) == (odd.exit_code, "ud800" in odd.stdout)
 
 

@@ -118,6 +118,7 @@ LEFT_OUT: dict[str, str] = {}
 """Rules that neither a request nor a context can show, and why: at most ten."""
 OURS = {
     *("history-replayed", "id-unstored", "reasoning-of-another-model", "delivery-unknown"),
+    "text-half-character",
     *("chat-malformed", "resp-malformed", "resp-item-type"),  # what the SDKs' types say
 }
 """What no survey of the APIs has: our own advice, and shapes that the SDKs' types forbid."""

@@ -172,10 +172,11 @@ def _detect_list(given: object) -> str:
             return found[0]
         if found:
             raise DialectError(f"element {at} fits {' and '.join(found)}: name the policy you mean")
-    # Only plain roles and strings: every dialect reads them alike, unless something is wrong.
+    # Only plain roles and strings: every dialect reads them alike, unless something is wrong. Which
+    # other keys there may be is no sign: the first reading passes over most.
     for name, dialect in DIALECTS.items():
         call = Call(_named(name).resolved, Context(), dialect.KEY)
-        if dialect.survey(given, call) - {Fact.STORE_UNKNOWN}:
+        if dialect.survey(given, call) - {Fact.STORE_UNKNOWN, Fact.FIELDS}:
             raise DialectError(
                 "this list needs repair and could be of several dialects "
                 f"({', '.join(DIALECTS)}): name the policy you mean, such as 'openai.chat'"

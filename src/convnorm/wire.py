@@ -84,3 +84,25 @@ def _plain(value: object) -> object:
     if found is None:
         raise TypeError(f"a {type(value).__name__} is no JSON value")
     return dict(found)
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text can be written in UTF-8: it holds no half of a surrogate pair."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def whole(text: str) -> str:
+    """The text with both halves of a pair joined, and a mark for a half that is alone."""
+    if is_whole(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+SAID = ("text", "refusal", "stdout", "stderr")
+"""Keys of a part under which it says something."""

@@ -75,6 +75,7 @@ REPAIRS = {
         "chat-tool-calls-empty-array",
     },
     "scrub_fields": {
+        "text-half-character",
         "chat-message-name-pattern",
         "chat-malformed",
         "resp-unknown-field",

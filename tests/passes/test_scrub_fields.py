@@ -260,6 +260,23 @@ def test_message_on_vllm() -> None:
     )
 
 
+# ---------------------------------------------------------------- characters
+
+
+def test_half_a_character() -> None:
+    """A mark stands for a half, two halves are joined, and whole characters are left alone."""
+    history = [user("smile \ud83d end"), said("😀 ok"), calls("x"), result("x", "\ud83d\ude00")]
+
+    done = sent(history, CHAT)
+    assert [user("smile \ufffd end"), history[1], calls("x"), result("x", "😀")] == done
+    assert history[1] is done[1]
+    json.dumps(done, ensure_ascii=False).encode()
+    parts = [{"type": "input_text", "text": "\ude00"}]
+    shown = sent([{**call("x"), "arguments": '{"q": "\ud83d"}'}, output("x", parts)])
+    assert '{"q": "\ufffd"}' == shown[0]["arguments"]
+    assert "\ufffd" == shown[1]["output"][0]["text"]
+
+
 # ---------------------------------------------------------------- whatever comes
 
 

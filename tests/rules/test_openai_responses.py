@@ -546,6 +546,10 @@ def test_hosted_items_keep_their_id(kind: str) -> None:
 
 
 DISPUTED: dict[str, tuple[dict[str, Any], Found]] = {
+    "a text cut inside a character": (
+        {"input": [call(), output(output=[{"type": "input_text", "text": "\ud83d"}])]},
+        [("text-half-character", "input[1].output[0].text")],
+    ),
     "prefixes that were seen in ids only": (
         {"input": [call(), output(id="x_1")]},
         [("resp-id-prefix", "input[1].id")],

@@ -1,6 +1,5 @@
 """Violations and edits as a person reads them in a terminal."""
 
-import json
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -9,7 +8,7 @@ from rich.markup import escape
 from convnorm import Report, Violation
 from convnorm.passes import BUILTIN, DEFAULT
 from convnorm.rules import RULES, Rule
-from convnorm.rules.shorten import shortened
+from convnorm.rules.shorten import as_json, shortened
 from convnorm.testing.strict_server import Request
 
 
@@ -71,7 +70,7 @@ def describe_rule(console: Console, rule: Rule) -> None:
             console.print(f"[dim]{name:16}[/]{escape(value)}", highlight=False)
     console.print("[dim]a request that breaks it:[/]")
     short, cuts = shortened(rule.example)
-    console.print(json.dumps(short, indent=2, ensure_ascii=False), markup=False)
+    console.print(as_json(short), markup=False)
     for cut in cuts:
         console.print(cut, style="dim", markup=False, highlight=False)
 

@@ -12,7 +12,7 @@ from convnorm.errors import DialectError
 from convnorm.facts import Fact
 from convnorm.ir import GONE, History, Media, Opaque, Text, Turn
 from convnorm.targets import Profile, Target
-from convnorm.wire import LIST, fields
+from convnorm.wire import LIST, SAID, fields, is_whole
 
 NOTHING: frozenset[str] = frozenset()
 NOWHERE = Provenance()
@@ -33,6 +33,8 @@ class CallLimits:
         """Name the facts that could wake the passes for ids and for arguments."""
         if type(arguments) is not str:
             facts.add(Fact.ARGUMENTS)
+        elif not is_whole(arguments):
+            facts |= {Fact.ARGUMENTS, Fact.FIELDS}
         elif self.parses:
             if not _is_object(arguments):
                 facts.add(Fact.ARGUMENTS)
@@ -126,6 +128,20 @@ def text_call_id(value: object) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
         return str(value)
     return text_id(value)
+
+
+def holds_halves(value: object) -> bool:
+    """Whether a text, or a part of a list, holds half of a character."""
+    if isinstance(value, str):
+        return not is_whole(value)
+    if not isinstance(value, LIST):
+        return False
+    for part in value:
+        keys = part if type(part) is dict else fields(part) or {}
+        for text in (part, *map(keys.get, SAID)):
+            if isinstance(text, str) and not is_whole(text):
+                return True
+    return False
 
 
 def decode_content(

@@ -14,6 +14,7 @@ from convnorm.dialects.dialect import (
     CallLimits,
     decode_content,
     decoded,
+    holds_halves,
     mended,
     read,
     text_call_id,
@@ -114,6 +115,8 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
             or (len(message) > 2 and role != "tool" and not LOOKED_AT.isdisjoint(message))
             or not (known is None or known.issuperset(message))
         ) and any(field_flaws(message, call, names)):
+            facts.add(Fact.FIELDS)
+        if holds_halves(content) or ("refusal" in message and holds_halves(message["refusal"])):
             facts.add(Fact.FIELDS)
         if "id" in message and isinstance(message_id := message["id"], str):
             if message_id in ids:

@@ -16,6 +16,7 @@ from convnorm.dialects.dialect import (
     CallLimits,
     decode_content,
     decoded,
+    holds_halves,
     mended,
     read,
     text_call_id,
@@ -193,6 +194,9 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
             if item.get("caller") is not None or any(field_flaws(item, call)):
                 facts.add(Fact.FIELDS)
         elif spec is TRIGGER:
+            facts.add(Fact.FIELDS)
+        said = item.get("content") or item.get("output")
+        if said is not None and holds_halves(said):
             facts.add(Fact.FIELDS)
         if thought and (spec.paired if spec.what == "result" else _speaks(item, spec)):
             facts.add(Fact.REASONING)

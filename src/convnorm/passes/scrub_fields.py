@@ -1,6 +1,7 @@
 """The pass `scrub_fields`."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 from convnorm import envelope
@@ -8,11 +9,11 @@ from convnorm.demote import demoted
 from convnorm.dialects.dialect import Call
 from convnorm.edits import Drop, Edit, Loss, Mend, Move, Replace
 from convnorm.facts import Fact
-from convnorm.ir import Flaw, History, Text, Turn
+from convnorm.ir import Flaw, History, Item, Text, ToolCall, ToolResult, Turn
 from convnorm.options import Options
 from convnorm.pairing import pair_up
 from convnorm.targets import Fault
-from convnorm.wire import text_of
+from convnorm.wire import SAID, fields, is_whole, text_of, whole
 
 FLAWS: Mapping[Fault, Loss | None] = {
     Fault.KEY_UNKNOWN: Loss.FIELD,
@@ -106,6 +107,7 @@ class ScrubFields(Options):
                 elif flaw.fault in QUOTED or flaw.fault in DROPPED:
                     unsendable[at] = flaw
         yield from _quoted(history, unsendable, call)
+        yield from _whole_texts(history, call, but=unsendable)
 
 
 def _quoted(history: History, unsendable: Mapping[int, Flaw], call: Call) -> Iterator[Edit]:
@@ -128,3 +130,37 @@ def _quoted(history: History, unsendable: Mapping[int, Flaw], call: Call) -> Ite
         yield Replace(
             at, new, rule=call.target.rules[flaw.fault], why=f"{flaw.why}: quoted as data"
         )
+
+
+def _whole_texts(history: History, call: Call, *, but: Mapping[int, Flaw]) -> Iterator[Edit]:
+    """Texts that were cut in the middle of a character."""
+    rule = call.target.rules.get(Fault.HALF_CHARACTER)
+    for place, item in history.items if rule else ():
+        new = _whole(item)
+        if new is not item and place.turn not in but and rule:
+            why = "a text holds half of a surrogate pair"
+            yield Replace(place.turn, new, place.item, rule=rule, why=why)
+
+
+def _whole(item: Item) -> Item:
+    match item:
+        case Text(text=text) if not is_whole(text):
+            return replace(item, text=whole(text))
+        case ToolCall(kind="function" | "custom", arguments=str() as text) if not is_whole(text):
+            return replace(item, arguments=whole(text))
+        case ToolResult(paired=True, output=str() as text) if not is_whole(text):
+            return replace(item, output=whole(text))
+        case ToolResult(paired=True, output=list() | tuple() as parts):
+            new = [_whole_part(part) for part in parts]
+            same = all(now is was for now, was in zip(new, parts, strict=True))
+            return item if same else replace(item, output=new)
+    return item
+
+
+def _whole_part(part: object) -> object:
+    if isinstance(part, str):
+        return whole(part)
+    keys = fields(part) or {}
+    said = {key: text for key in SAID if isinstance(text := keys.get(key), str)}
+    halves = {key: whole(text) for key, text in said.items() if not is_whole(text)}
+    return {**keys, **halves} if halves else part

@@ -11,6 +11,7 @@ from convnorm.rules.ours import (
     HISTORY_REPLAYED,
     ID_UNSTORED,
     REASONING_OF_ANOTHER_MODEL,
+    TEXT_HALF_CHARACTER,
 )
 from convnorm.rules.read_anthropic import read_anthropic
 from convnorm.rules.read_chat import read_chat
@@ -24,13 +25,14 @@ __all__ = ["CATALOGUE", "KEYS", "RULES", "Rule", "Violation", "judge"]
 
 CATALOGUE: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
     {
-        openai_chat.API: (*openai_chat.RULES, HISTORY_REPLAYED),
+        openai_chat.API: (*openai_chat.RULES, HISTORY_REPLAYED, TEXT_HALF_CHARACTER),
         openai_responses.API: (
             *openai_responses.RULES,
             ID_UNSTORED,
             DELIVERY_UNKNOWN,
             REASONING_OF_ANOTHER_MODEL,
             HISTORY_REPLAYED,
+            TEXT_HALF_CHARACTER,
         ),
         anthropic_messages.API: anthropic_messages.RULES,
     }

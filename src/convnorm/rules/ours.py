@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from convnorm.rules.read_responses import ResponsesScan, answered_id, item_type
+from convnorm.rules.read_responses import OUTPUTS, ResponsesScan, answered_id, item_type
 from convnorm.rules.rule import Finding, Rule
 from convnorm.rules.scan import Call, Scan, shown
 from convnorm.wire import fields
@@ -254,4 +254,82 @@ REASONING_OF_ANOTHER_MODEL = Rule(
     },
     setting={"model": "gpt-5.1", "provenance": {"models": {1: "o3"}}},
     find=_of_another_model,
+)
+
+
+def _half_characters(scan: Scan) -> Iterator[Finding]:
+    texts = _chat_texts if scan.key == "messages" else _item_texts
+    for at, view in enumerate(scan.views):
+        for where, text in texts(view or {}):
+            if HALF.search(text):
+                yield Finding(at, where, "the text holds half of a surrogate pair")
+
+
+HALF = re.compile("[\ud800-\udfff]")
+ASKING = {"function_call": "arguments", "custom_tool_call": "input"}
+
+
+def _chat_texts(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What a message says, asks for or returns, and where."""
+    if message.get("role") == "function":
+        return
+    yield from _said("content", message.get("content"))
+    if message.get("role") != "assistant":
+        return
+    yield from _said("refusal", message.get("refusal"))
+    calls = message.get("tool_calls")
+    for index, call in enumerate(calls if isinstance(calls, list | tuple) else ()):
+        keys = fields(call) or {}
+        for kind, name in (("function", "arguments"), ("custom", "input")):
+            asked = (fields(keys.get(kind)) or {}).get(name)
+            if isinstance(asked, str):
+                yield f".tool_calls[{index}].{kind}.{name}", asked
+
+
+def _item_texts(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The same of an input item, as far as its client says it."""
+    kind = item_type(item)
+    if kind == "message":
+        yield from _said("content", item.get("content"))
+    elif kind in ASKING:
+        asked = item.get(ASKING[kind])
+        yield from _said(ASKING[kind], asked if isinstance(asked, str) else None)
+    elif kind in OUTPUTS:
+        yield from _said("output", item.get("output"))
+
+
+def _said(key: str, value: object) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield f".{key}", value
+    for index, part in enumerate(value if isinstance(value, list | tuple) else ()):
+        yield from _texts_of_part(f".{key}[{index}]", part)
+
+
+def _texts_of_part(where: str, part: object) -> Iterator[tuple[str, str]]:
+    if isinstance(part, str):
+        yield where, part
+        return
+    keys = fields(part) or {}
+    for key in ("text", "refusal", "stdout", "stderr"):
+        if isinstance(keys.get(key), str):
+            yield f"{where}.{key}", keys[key]
+
+
+TEXT_HALF_CHARACTER = Rule(
+    id="text-half-character",
+    api="any",
+    statement="No text holds half of a surrogate pair, which UTF-8 cannot write.",
+    error=(
+        "nothing is sent: UnicodeEncodeError: 'utf-8' codec can't encode character '\\ud83d' in "
+        "position 6: surrogates not allowed. Clients that escape it send it, and nobody says what "
+        "becomes of it"
+    ),
+    level="advisory",
+    certainty="ours",
+    sources=("anomalyco/opencode packages/opencode/test/provider/transform.test.ts",),
+    repair="scrub_fields",
+    loss="nothing: half a character is none",
+    remedy="cut texts between characters, not between UTF-16 units",
+    example={"messages": [{"role": "user", "content": "smile \ud83d"}]},
+    find=_half_characters,
 )

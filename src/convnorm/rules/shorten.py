@@ -1,7 +1,10 @@
 """Examples of rules as they are shown: those of thousands of messages by their ends."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
+
+from convnorm.wire import is_whole
 
 LONGEST = 12
 """A list of an example that has more elements than this is cut."""
@@ -23,3 +26,9 @@ def shortened(value: Any, path: str = "") -> tuple[Any, list[str]]:
         more = len(value) - len(kept)
         cuts.append(f"Between these two, `{path[1:]}` has {more:,} more elements.")
     return [one for one, _ in parts], cuts
+
+
+def as_json(value: Any) -> str:
+    """JSON to read; what UTF-8 cannot write is escaped."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return text if is_whole(text) else json.dumps(value, indent=2)

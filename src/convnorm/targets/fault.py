@@ -95,3 +95,4 @@ class Fault(StrEnum):
     PART_NAME = "part_name"
     IMAGE_ELSEWHERE = "image_elsewhere"
     MEDIA_ELSEWHERE = "media_elsewhere"
+    HALF_CHARACTER = "half_character"

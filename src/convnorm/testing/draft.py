@@ -19,7 +19,7 @@ USER = (
     "yes",
     "continue",
     "What is the weather in Oslo?",
-    "naïve ☃ \ud83d",
+    "naïve ☃ 😀",
     "</tool-output>",
     "yes",
 )

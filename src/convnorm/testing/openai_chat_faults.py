@@ -475,6 +475,18 @@ def part_unknown(pen: Pen, draft: Draft) -> None:
     place(pen, draft, [{"role": role, "content": [pen.pick(odd)]}], gaps)
 
 
+def half_character(pen: Pen, draft: Draft) -> None:
+    """A text was cut inside a character."""
+    name, half = pen.id("call"), f"cut {pen.number()} \ud83d"
+    asked = {"name": pen.pick(TOOLS), "arguments": f'{{"q": "{half}"}}'}
+    made = calling(pen, [{"id": name, "type": "function", "function": asked}])
+    said = [{"role": pen.pick(("user", "assistant")), "content": half}]
+    parts = [{"role": "user", "content": [{"type": "text", "text": half}]}]
+    exchanged = [[made, result(pen, name)], [calling(pen, [call(pen, name)]), result(pen, name)]]
+    exchanged[1][1]["content"] = half
+    place(pen, draft, pen.pick((said, parts, *exchanged)), gaps)
+
+
 _ALL: tuple[Mutator, ...] = (
     missing_result,
     missing_results,
@@ -523,6 +535,7 @@ _ALL: tuple[Mutator, ...] = (
     image_elsewhere,
     media_elsewhere,
     part_unknown,
+    half_character,
     vendor_keys,
     replayed_unanswered,
     *replays(question, minted, gaps),

@@ -566,6 +566,22 @@ def media_elsewhere(pen: Pen, draft: Draft) -> None:
     place(pen, draft, [{"role": "assistant", "content": content}], gaps)
 
 
+def half_character(pen: Pen, draft: Draft) -> None:
+    """A text was cut inside a character."""
+    half = f"cut {pen.number()} \ud83d"
+    call, output = pair(pen, pen.pick(("function", "custom", "shell")), pen.id("call"))
+    asked, answered = pair(pen, "function", pen.id("call"))
+    chunk = {"stdout": half, "stderr": "", "outcome": {"type": "timeout"}}
+    told: object = [chunk] if call["type"] == "shell_call" else half
+    new: tuple[list[Element], ...] = (
+        [said(pen, pen.pick(("user", "system")), half)],
+        [call, {**output, "output": told}],
+        [{**asked, "arguments": f'{{"q": "{half}"}}'}, answered],
+        [{"role": "assistant", "content": half}],
+    )
+    place(pen, draft, pen.pick(new), gaps)
+
+
 _ALL: tuple[Mutator, ...] = (
     missing_result,
     missing_results,
@@ -618,6 +634,7 @@ _ALL: tuple[Mutator, ...] = (
     role_foreign,
     parts_of_others,
     media_elsewhere,
+    half_character,
     vendor_keys,
     half_stripped_reasoning,
     half_stripped_call,

@@ -120,7 +120,7 @@ def history_key(request: Mapping[str, Any]) -> str:
 def read(request: Mapping[str, Any]) -> Reading:
     """Everything that must not be lost."""
     key = history_key(request)
-    elements = [wire(element) for element in request[key]]
+    elements = [_in_whole_characters(wire(element)) for element in request[key]]
     said: list[Said] = []
     media: list[Said] = []
     calls: list[Called] = []
@@ -151,6 +151,12 @@ def read(request: Mapping[str, Any]) -> Reading:
             said += _spoken(at, element)
         batches += [batch] * (len(calls) - len(batches))
     return Reading(said, media, calls, list(_results(calls, batches, answers)))
+
+
+def _in_whole_characters(element: Any) -> Any:
+    """The element with a mark for each half of a character, which nobody can read."""
+    text = json.dumps(element, ensure_ascii=False).encode("utf-16-le", "surrogatepass")
+    return json.loads(text.decode("utf-16-le", "replace"))
 
 
 def _chat_calls(at: int, message: Mapping[str, Any]) -> Iterator[Called]:
