@@ -162,6 +162,37 @@ async def test_a_call_that_fails_ends_the_turn(store: HistoryStore) -> None:
     assert ["the answer is not whole: the stream failed"] == [note.why for note in after.notes]
 
 
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_cancelled_while_the_call_is_made(store: HistoryStore, streamed: bool) -> None:
+    """The question is kept, and the turn is closed."""
+    with anyio.CancelScope() as scope:
+
+        async def called() -> Any:
+            scope.cancel()
+            await anyio.sleep_forever()
+            return stream(*EVENTS) if streamed else WHOLE
+
+        async with Recorder(store)(called(), await store.load("s"), input=[ASKED]):
+            pass
+    after = await store.load("s")
+
+    assert scope.cancelled_caught
+    assert ((ASKED,), None) == (after.items, after.turn)
+    assert ["the answer is not whole: the consumer was cancelled"] == [n.why for n in after.notes]
+
+
+async def test_cancelled_before_it_begins(store: HistoryStore) -> None:
+    """Then nothing is stored, and no call is made."""
+    start = await store.load("s")
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        async with Recorder(store)(asked(WHOLE), start, input=[ASKED]):
+            pass
+    assert scope.cancelled_caught
+    assert start == await store.load("s")
+    gc.collect()  # the call that was never made does not complain
+
+
 async def test_a_failed_stream_is_not_at_its_end(store: HistoryStore) -> None:
     """Whoever catches the error and reads on finds nothing more; the answer is not whole."""
 
@@ -290,6 +321,10 @@ async def test_a_stream_in_no_known_format(store: HistoryStore) -> None:
     after = await store.load("s")
 
     assert ((ASKED,), None, ["turn"]) == (after.items, after.turn, [n.kind for n in after.notes])
+    with pytest.raises(DialectError):
+        async for _ in Recorder(store)(stream(1, 2), after):
+            pass
+    assert None is (await store.load("s")).turn
 
 
 @pytest.mark.parametrize(
@@ -299,6 +334,8 @@ async def test_a_stream_in_no_known_format(store: HistoryStore) -> None:
         {"choices": [{"delta": {"content": 7}}]},
         {"choices": [None]},
         {"choices": "none"},
+        {"choices": [{"delta": object()}]},
+        {"choices": [{"delta": {"tool_calls": {b"x"}}}]},
         None,
         7,
     ],

@@ -28,6 +28,11 @@ class Writer:
         with self._child:
             self._child.kill()
 
+    @property
+    def runs(self) -> bool:
+        """Whether it is still at work."""
+        return self._child.poll() is None
+
     def says(self) -> str:
         """Its next acknowledgement."""
         assert self._child.stdout is not None

@@ -20,6 +20,7 @@ from convnorm.mergers.merger import (
 )
 from convnorm.wire import LIST, fields
 
+SCALAR = (str, int, float)
 SAID_ONCE = frozenset({"role", "id", "type", "index", "name", "format", "status"})
 """Texts that some servers repeat in every chunk; all others come in pieces."""
 OF_THE_CLIENT = frozenset({"parsed", "parsed_arguments"})
@@ -118,7 +119,7 @@ def _merge(into: Keys, delta: Mapping[str, Any]) -> None:
         elif isinstance(new, Mapping) and isinstance(old, dict | None):
             into[key] = {} if old is None else old
             _merge(into[key], new)
-        elif old is None or isinstance(new, type(old)):
+        elif isinstance(new, SCALAR) and (old is None or isinstance(new, type(old))):
             into[key] = new
         else:
             raise TypeError(f"{key} began as {type(old).__name__} and goes on as {new!r}")

@@ -1,16 +1,18 @@
 """One turn of a session, from its input to its answer, without any waiting."""
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from convnorm.delivery import Ledger
-from convnorm.errors import StoreError
+from convnorm.errors import DialectError, StoreError
 from convnorm.mergers import Answer, Merger, Note, merger_for
 from convnorm.mergers.merger import text
 from convnorm.options import Options
 from convnorm.stores import Commit, OpenTurn, Snapshot
+from convnorm.stores.store import encoded
 from convnorm.wire import fields
 
 logger = logging.getLogger("convnorm")
@@ -65,7 +67,7 @@ class Turn:
     failed: BaseException | None = None
     """What the stream raised."""
     merger: Merger | None = None
-    lost: tuple[Note, ...] = ()
+    lost: list[Note] = field(default_factory=list)
     """Updates that the merger could not take."""
     final: bool = False
     """The answer has been handed on."""
@@ -101,12 +103,12 @@ class Turn:
         """What came so far."""
         over = self.over and self.failed is None
         if self.merger is None:
-            return Answer(complete=False, notes=self.lost)
+            return Answer(complete=False, notes=tuple(self.lost))
         try:
             found = self.merger.answer(over=over)
         except Exception as error:  # noqa: BLE001  # as above: the turn ends all the same
             self._lose(error, None)
-            return Answer(complete=False, notes=self.lost)
+            return Answer(complete=False, notes=tuple(self.lost))
         return found.model_copy(update={"notes": (*found.notes, *self.lost)})
 
     def finish(self, error: BaseException | None, *, cancelled: bool) -> Commit:
@@ -146,8 +148,9 @@ class Turn:
 
     def _lose(self, error: Exception, update: Any) -> None:
         why = f"an update could not be read: {type(error).__name__}: {error}"
-        logger.warning("%s", why)
-        self.lost += (Note(kind="update", why=why, raw=fields(update)),)
+        if not self.lost:  # the others of this turn are notes
+            logger.warning("%s", why)
+        self.lost.append(Note(kind="update", why=why, raw=_shown(update)))
 
     def _ended(self, error: BaseException | None, answer: Answer, *, cancelled: bool) -> Ended:
         if self.failed is not None and not cancelled:
@@ -179,6 +182,15 @@ class Turn:
         value = getattr(self, name)
         setattr(self, name, None)
         return value
+
+
+def _shown(update: Any) -> Any:
+    """An update as a note can keep it: what is no JSON is only described."""
+    raw = fields(update)
+    try:
+        return None if raw is None else json.loads(encoded(dict(raw), "an update"))
+    except DialectError:
+        return repr(update)
 
 
 class TurnView:

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 
 from convnorm.errors import ConflictError
 from convnorm.recorder.turn import Turn, TurnView
@@ -29,12 +30,9 @@ class Updates(TurnView):
         if not self._turn.begun:
             await self.begin(bare=True)
         while not self._turn.over:
-            update = await self._next()
-            if self._turn.over:
-                break
-            self._turn.take(update)
-            if self._turn.emit != "final":
-                return update
+            for update in await self._next():
+                if self._turn.emit != "final":
+                    return update
         if self._bare:
             await self.end(None)
         if self._turn.emit == "updates" or self._turn.final:
@@ -46,6 +44,7 @@ class Updates(TurnView):
         """Store the input, then make the call."""
         self._bare = bare
         try:
+            await anyio.lowlevel.checkpoint_if_cancelled()  # then nothing has begun
             await self._commit(self._turn.begin())
             self._updates = await _opened(self._source, self._stack)
         except BaseException as error:
@@ -69,17 +68,22 @@ class Updates(TurnView):
         finally:
             await self._stack.__aexit__(type(error) if error else None, error, None)
 
-    async def _next(self) -> Any:
+    async def _next(self) -> tuple[Any, ...]:
+        """The next update, merged; nothing when the stream is over."""
         assert self._updates is not None
         try:
-            return await anext(self._updates)
+            update = await anext(self._updates)
+            self._turn.take(update)
         except StopAsyncIteration:
             self._turn.over = True
+            return ()
         except BaseException as error:
             self._turn.failed = error
             if self._bare:
                 await self.end(error)
             raise
+        else:
+            return (update,)
 
     async def _commit(self, change: Commit) -> None:
         """Commit, and know afterwards whether it is there, however often somebody cancels.

@@ -28,6 +28,7 @@ class SyncUpdates(TurnView):
         while not self._turn.over:
             try:
                 update = next(self._updates)
+                self._turn.take(update)
             except StopIteration:
                 self._turn.over = True
                 break
@@ -36,7 +37,6 @@ class SyncUpdates(TurnView):
                 if self._bare:
                     self.end(error)
                 raise
-            self._turn.take(update)
             if self._turn.emit != "final":
                 return update
         if self._bare:
