@@ -23,8 +23,10 @@ from convnorm import (
     normalize,
     normalize_request,
 )
+from convnorm.context import Provenance
 from convnorm.delivery import Ledger
 from convnorm.dialects import DIALECTS
+from convnorm.passes import BUILTIN
 from convnorm.rules import CATALOGUE, Rule
 from mutate import mutated
 
@@ -195,6 +197,32 @@ def test_what_nothing_may_repair_is_refused(rule: Rule) -> None:
     context = Context(ledger=None if state is None else Ledger.from_state(state))
     with pytest.raises(ConvnormError):
         normalize_request(dict(rule.example), policy, context=context)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        rule
+        for api in DIALECTS
+        for rule in CATALOGUE[api]
+        if rule.api == api and rule.repair in BUILTIN and rule.certainty != "disputed"
+    ],
+    ids=lambda rule: rule.id,
+)
+def test_what_a_pass_is_said_to_repair_it_repairs(rule: Rule) -> None:
+    """The example of a rule is in order after its pass, as far as `check` names a default pass."""
+    state, model = rule.setting.get("state"), rule.setting.get("model")
+    policy = Policy.for_target(
+        rule.api, provider=rule.setting.get("provider"), model=model, unrepairable="send"
+    )
+    context = Context(
+        ledger=None if state is None else Ledger.from_state(state),
+        provenance=Provenance(**rule.setting.get("provenance", {})),
+    )
+    report = explain(dict(rule.example), policy, context=context)
+    left = check(report.request or {}, policy, context=context, disputed=True)
+    passes = {pass_.name for pass_ in policy.passes}
+    assert [one for one in left if one.rule == rule.id and one.repair in passes] == []
 
 
 def test_anthropic_shapes_are_judged_as_such() -> None:

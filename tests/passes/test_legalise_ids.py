@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from builders import call, calls, output, result, user
-from convnorm import Policy, check, explain, normalize
+from convnorm import Policy, UnrepairableError, check, explain, normalize
 
 CHAT, RESPONSES = "openai.chat", "openai.responses"
 CASES = Path(__file__).parents[1] / "cases"
@@ -202,3 +202,15 @@ def test_a_quoted_result_has_no_number() -> None:
     [said] = normalize([result(7, "seven")], CHAT)
     assert {"role", "content"} == said.keys()
     assert 'call_id="7"' in said["content"]
+
+
+def test_an_old_function_is_named_by_its_call() -> None:
+    """A message of the role function takes its name from the call before it, or is refused."""
+    made = {"name": "balance", "arguments": "{}"}
+    asked = {"role": "assistant", "content": None, "function_call": made}
+    answer = {"role": "function", "content": "10 EUR"}
+
+    [_, done, _] = normalize([asked, answer, user("and?")], CHAT)
+    assert {**answer, "name": "balance"} == done
+    with pytest.raises(UnrepairableError, match="chat-function-name-missing"):
+        normalize([user("a"), answer], CHAT)

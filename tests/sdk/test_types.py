@@ -1,6 +1,7 @@
 """What `check` accepts, the types of the openai SDK accept too."""
 
 import json
+import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -16,7 +17,8 @@ from openai.types.chat import (
 from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter
 
-from convnorm import check
+from convnorm import Policy, check, explain
+from convnorm.pipeline import run, take_apart
 from convnorm.rules.read_responses import CALLS
 from convnorm.targets.responses_items import DISPUTED_KEYS, ITEMS
 from convnorm.testing.strategies import Sample, conversations
@@ -128,6 +130,35 @@ def test_damaged_requests_fit_the_types_or_are_reported(api: str) -> None:
         COUNT / 20 < len(silent) < COUNT / 2
     )  # most damage is seen, and enough is left to compare
     assert [] == disagreements(api, silent)
+
+
+@for_every_api
+def test_what_repairs_are_promised_are_made(api: str) -> None:
+    """Whatever is wrong in one place: what `check` says a pass repairs is repaired, and for good.
+
+    Where something is wrong that nobody may repair, it may hide what else is.
+    """
+    policy = Policy.for_target(api, unrepairable="send")
+    passes = {pass_.name for pass_ in policy.passes}
+    for request in in_one_place(SAMPLES[api](), MOST):
+        if any(one.repair is None for one in check(request, policy)):
+            continue
+        report = explain(request, policy)
+        left = [one for one in report.remaining if one.repair in passes]
+        assert ([], ()) == (left, explain(report.request or {}, policy).edits), json.dumps(request)
+
+
+@for_every_api
+def test_what_is_in_order_comes_back_as_it_is(api: str) -> None:
+    """Every shape that the types have is left alone, even when every pass looks at it."""
+    key, _ = ADAPTERS[api]
+    for request in SAMPLES[api]():
+        if check(request, api, disputed=True):
+            continue
+        for force in (False, True):
+            outcome = run(take_apart(request, api, None), force=force)
+            assert () == outcome.edits, json.dumps(request)
+            assert all(map(operator.is_, outcome.elements, request[key]))
 
 
 # Item types.

@@ -140,6 +140,8 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
                 _survey_calls(calls, waiting, call_ids, facts, limits)
         elif role not in ROLES:
             facts |= {Fact.SHAPE, Fact.ROLES}
+        elif role == "function" and not message.get("name"):
+            facts |= {Fact.SHAPE, Fact.IDS}
         if "function_call" in message and (old := fields(message["function_call"])) is not None:
             limits.survey(old.get("name"), old.get("arguments"), facts)
     if waiting:
@@ -207,6 +209,7 @@ def decode(elements: Sequence[object], request: Mapping[str, Any], call: Call) -
                 *flaws.get(at, ()),
                 *field_flaws(messages[at], call, names),
                 *part_flaws(messages[at], profile),
+                *_unnamed(messages, at),
             ),
         )
         for at, element in enumerate(elements)
@@ -229,6 +232,16 @@ def _turn(raw: object, message: Mapping[str, Any], at: int, flaws: tuple[Flaw, .
         agent=text_id(message.get("name")) if role == "assistant" else None,
         flaws=(*flaws, *_number_flaws(message)),
     )
+
+
+def _unnamed(messages: Sequence[Mapping[str, Any]], at: int) -> Iterator[Flaw]:
+    """A message of the old role function that does not say which function answers."""
+    if messages[at].get("role") != "function" or messages[at].get("name") or not at:
+        return
+    called = fields(messages[at - 1].get("function_call"))
+    if called is not None and (name := text_id(called.get("name"))):
+        why = "the call before it says which function answers"
+        yield Flaw(Fault.FUNCTION_UNNAMED, "name", name, why)
 
 
 def _number_flaws(message: Mapping[str, Any]) -> Iterator[Flaw]:
@@ -336,6 +349,10 @@ def _message(turn: Turn) -> Any:
             message["tool_call_id"] = result.call_id
         if not was or not same(result.output, chat_content(was)):
             message["content"] = chat_output(result.output)
+        if result.call_id != was.get("tool_call_id") and result.paired:
+            message["tool_call_id"] = result.call_id
+        if result.output is not was.get("content") and result.paired:
+            message["content"] = result.output
     else:
         _lay_items(turn.items, message, was)
     if message.get("content") is None and "tool_calls" in was and "tool_calls" not in message:

@@ -176,6 +176,7 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
     call_ids: set[str] = set()
     waiting: dict[str, str] = {}
     thought = False  # whether the item before is reasoning
+    thoughts = False  # whether any item is
     for at, element in enumerate(elements):
         item = element if type(element) is dict else read(element, KEY, at)
         spec = _spec(item)
@@ -201,6 +202,7 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
         if thought and (spec.paired if spec.what == "result" else _speaks(item, spec)):
             facts.add(Fact.REASONING)
         thought = spec.what == "reasoning"
+        thoughts = thoughts or thought
         if thought and _odd_thought(item, spec, call):
             facts.add(Fact.REASONING)
         if spec.what == "message":
@@ -240,7 +242,7 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
         facts.add(Fact.PAIRING)
     if not elements:
         facts.add(Fact.SHAPE)
-    if thought or (ids and (context.ledger or context.provenance.models)):
+    if thought or ((ids or thoughts) and (context.ledger or context.provenance.models)):
         facts.add(Fact.REASONING)
     return facts
 

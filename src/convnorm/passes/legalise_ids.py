@@ -64,9 +64,10 @@ class LegaliseIds(Options):
     A new id is made from the old one alone, so every run and every process makes the same, and two
     old ones never become one. What the target takes is left as it is. Letters that a name cannot
     have become underscores, as most frameworks write them. A call id that is a number becomes its
-    digits. The id of an item that the server could not have made is left out; reasoning that has
-    nothing else goes with it. A hosted item without its id cannot be sent and is quoted as data,
-    and so are a call without a name and its result. Texts, arguments and results are never touched.
+    digits, and a message of the old role function gets the name of the call before it. The id of an
+    item that the server could not have made is left out; reasoning that has nothing else goes with
+    it. A hosted item without its id cannot be sent and is quoted as data, and so are a call without
+    a name and its result. Texts, arguments and results are never touched.
     """
 
     name: Literal["legalise_ids"] = "legalise_ids"
@@ -76,7 +77,7 @@ class LegaliseIds(Options):
     def __call__(self, history: History, call: Call) -> Iterator[Edit]:
         """Ask for the edits this history needs."""
         yield from _item_ids(history, call)
-        yield from _numbers(history, call)
+        yield from _written_anew(history, call)
         nameless = list(_nameless(history, call))
         for pair, fault in nameless:
             rule = call.target.rules[fault]
@@ -108,11 +109,11 @@ def _item_ids(history: History, call: Call) -> Iterator[Edit]:
             break  # one id, one edit
 
 
-def _numbers(history: History, call: Call) -> Iterator[Edit]:
-    """Write ids of calls that are numbers as text."""
+def _written_anew(history: History, call: Call) -> Iterator[Edit]:
+    """Write ids of calls that are numbers as text, and names that stand in the message before."""
     for at, turn in enumerate(history.turns):
         for flaw in turn.flaws:
-            if flaw.fault in NUMBERS:
+            if flaw.fault in (*NUMBERS, Fault.FUNCTION_UNNAMED):
                 yield Mend(at, flaw, rule=call.target.rules[flaw.fault], why=flaw.why)
 
 

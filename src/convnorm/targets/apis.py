@@ -26,6 +26,7 @@ APIS = {
             Fault.NULL_OUTPUT: "chat-content-null",
             Fault.NAME_MISSING: "chat-function-name-invalid",
             Fault.NAME_EMPTY: "chat-function-name-invalid",
+            Fault.FUNCTION_UNNAMED: "chat-function-name-missing",
             Fault.FOREIGN_ROLE: "chat-role-invalid",
             Fault.MISPLACED_CALLS: "chat-tool-calls-role",
         },

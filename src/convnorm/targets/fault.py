@@ -54,6 +54,7 @@ class Fault(StrEnum):
     NAME_MISSING = "name_missing"
     NAME_EMPTY = "name_empty"
     NAME_FORM = "name_form"
+    FUNCTION_UNNAMED = "function_unnamed"
     ITEM_ID_LONG = "item_id_long"
     ITEM_ID_LETTERS = "item_id_letters"
     ITEM_ID_PREFIX = "item_id_prefix"

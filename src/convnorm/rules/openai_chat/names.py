@@ -14,7 +14,8 @@ from convnorm.rules.openai_chat.common import (
 )
 from convnorm.rules.read_chat import NAME
 from convnorm.rules.rule import AS_THE_RULE, Finding, Rule
-from convnorm.rules.scan import Scan, shown
+from convnorm.rules.scan import Scan, shown, usable
+from convnorm.wire import fields
 
 BARRED = re.compile(r"[\s<|\\/>]")
 """What no server was seen to take in the name of a speaker."""
@@ -59,7 +60,8 @@ def _function_names(scan: Scan) -> Iterator[Finding]:
         # A function without any name is wrong everywhere.
         disputed = verdict == "disputed" and bool(name)
         # Nothing joins an old call to its answer but the order.
-        repair = None if where == ".function_call" and not name else AS_THE_RULE
+        named = isinstance(name, str) and name
+        repair = None if where == ".function_call" and not named else AS_THE_RULE
         why = f"the name of the function is {shown(name)}"
         yield Finding(at, f"{where}.name", why, repair=repair, disputed=disputed)
 
@@ -82,7 +84,11 @@ def _nameless_functions(scan: Scan) -> Iterator[Finding]:
     for at, message in messages(scan, scan.functions):
         name = message.get("name")
         if not isinstance(name, str) or not name:
-            yield Finding(at, ".name", f"the name of a function message is {shown(name)}")
+            before = fields((scan.views[at - 1] or {}).get("function_call")) if at else None
+            known = usable((before or {}).get("name"))
+            repair = AS_THE_RULE if known and not name else None
+            said = f"the name of a function message is {shown(name)}"
+            yield Finding(at, ".name", said, repair=repair)
 
 
 def _raw_arguments(scan: Scan) -> Iterator[Finding]:
@@ -183,7 +189,7 @@ NAMES = (
         error="400 (documented; no wording seen)",
         certainty="documented",
         sources=(TYPES,),
-        repair="repair_arguments",
+        repair="legalise_ids",
         loss="nothing",
         remedy="repeat the name of the function_call before it",
         example={

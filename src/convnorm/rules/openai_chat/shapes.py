@@ -93,7 +93,9 @@ def _misplaced_calls(scan: Scan) -> Iterator[Finding]:
 def _malformed(scan: Scan) -> Iterator[Finding]:
     verdict = scan.target.chat.odd_parts
     for at, where, said, unsure in scan.malformed if verdict != "accepted" else ():
-        yield Finding(at, where, said, disputed=unsure or verdict == "disputed")
+        # A name cannot be made up, and only functions are quoted instead.
+        repair = None if where.endswith(".custom.name") else AS_THE_RULE
+        yield Finding(at, where, said, repair=repair, disputed=unsure or verdict == "disputed")
 
 
 SHAPES = (

@@ -23,7 +23,9 @@ def _repair(item: Mapping[str, Any]) -> str | None:
     return None if item_type(item) in JUDGED else AS_THE_RULE
 
 
-JUDGED = frozenset({"computer_call", "computer_call_output", "mcp_approval_request"})
+JUDGED = frozenset(
+    {"computer_call", "computer_call_output", "mcp_approval_request", "mcp_approval_response"}
+)
 
 
 def _long(scan: ResponsesScan) -> Iterator[Finding]:

@@ -88,7 +88,7 @@ def _odd_arguments(scan: ResponsesScan) -> Iterator[Finding]:
         given = item.get("arguments")
         if given is not None and not isinstance(given, str):
             said = f"the arguments of a {item_type(item)} are {shown(given)}"
-            yield Finding(at, ".arguments", said)
+            yield Finding(at, ".arguments", said, repair=None)  # the server's own record of a call
 
 
 ARGUMENTS = {"function": "arguments", "custom": "input"}
