@@ -18,7 +18,8 @@ from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter
 
 from convnorm import Policy, check, explain
-from convnorm.pipeline import run, take_apart
+from convnorm.intake import take_apart
+from convnorm.pipeline import run
 from convnorm.rules.read_responses import CALLS
 from convnorm.targets.responses_items import DISPUTED_KEYS, ITEMS
 from convnorm.testing.strategies import Sample, conversations
