@@ -184,3 +184,29 @@ def test_call_without_its_signature_is_quoted() -> None:
     assert [signed, result("b")] == done[-2:]
     assert [True, True] == [text in done[1]["content"] for text in ('{"x": 1}', "42")]
     assert "user" == done[1]["role"]
+
+
+def test_a_plain_seal_is_left_where_nobody_checks_it() -> None:
+    """Only OpenAI's servers were seen to refuse encrypted content that is plain text."""
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "work it out"}
+    history = [user("a"), thought, {"role": "assistant", "content": "b"}]
+
+    for provider in ("ollama", "mlx-vlm"):
+        policy = Policy.for_target("openai.responses", provider=provider)
+        assert history == explain({"input": history}, policy).messages
+    assert thought not in explain({"input": history}, "openai.responses").messages
+
+
+def test_reasoning_without_an_id_is_looked_at_when_somebody_knows_it() -> None:
+    """A ledger or a provenance can tell of sealed reasoning that has lost its id."""
+    thought = {"type": "reasoning", "summary": [], "encrypted_content": "gAAAAAB1"}
+    history = [user("a"), thought, {"role": "assistant", "content": "b"}]
+    ledger = {"organization": "org_a", "encrypted_content": {"gAAAAAB1": {"organization": "org_b"}}}
+    policy = Policy.for_target("openai.responses", model="gpt-5.1")
+
+    for context in (
+        Context(ledger=Ledger.from_state(ledger)),
+        Context(provenance=Provenance(models={1: "o3"})),
+    ):
+        done = explain({"input": history, "store": False}, policy, context=context).messages
+        assert [history[0], history[2]] == done

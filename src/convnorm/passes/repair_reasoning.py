@@ -122,7 +122,7 @@ class _Judge:
         model = self.target.model
         if item.proof and turn.model and model and turn.model != model:
             return Fault.REASONING_OF_ANOTHER, f"{turn.model} made it, and {model} is asked"
-        if item.proof and (" " in item.proof or self.seals.refused(item.proof)):
+        if item.proof and (self._is_plain(item.proof) or self.seals.refused(item.proof)):
             return Fault.SEALED_ELSEWHERE, "its encrypted content was not sealed by this server"
         if self.needs_id and turn.id is None:
             return Fault.REASONING_ID_LOST, "its id is lost, and this server wants it"
@@ -140,6 +140,10 @@ class _Judge:
         if turn.id is not None and (follower := self._wrong_follower(at, turn.id)):
             return Fault.UNFOLLOWED, f"{turn.id} is followed by {follower}, not by what it led to"
         return None, ""
+
+    def _is_plain(self, proof: str) -> bool:
+        """Whether a seal is plain text, which some servers take and nobody sealed."""
+        return self.target.responses.schema == "refused" and " " in proof[:256]
 
     def _wrong_follower(self, at: int, own: str) -> str:
         if at + 1 == len(self.turns):

@@ -199,7 +199,10 @@ def _long_call_ids(scan: ResponsesScan) -> Iterator[Finding]:
         if one.id is not None and len(one.id) > ID_LENGTH and one.position not in scan.resolved:
             where = ".call_id" if one.raw.get("call_id") == one.id else ".id"
             said = f"the call_id {shown(one.id)} has {len(one.id)} characters"
-            yield Finding(one.position, where, said, disputed=is_disputed(verdict))
+            # The server knows the call by this id, if any call has it.
+            repair = AS_THE_RULE if one.id in scan.pairs.calls_by_id else None
+            unsure = is_disputed(verdict)
+            yield Finding(one.position, where, said, repair=repair, disputed=unsure)
 
 
 PAIRING = (
