@@ -182,7 +182,7 @@ def test_frozen_prefix(dialect: str, provider: str | None, model: str | None) ->
     policy = Policy.for_target(dialect, provider=provider, model=model)
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=EXAMPLES // 4 // share(provider, model))
+    @settings(max_examples=EXAMPLES // 4)
     @given(growing(dialect, provider=provider, model=model, in_pieces=True), st.booleans())
     def holds(growth: Growth, returned: bool) -> None:  # drawn
         late = laws.frozen_prefix(growth, policy, returned=returned)
