@@ -1,7 +1,7 @@
 """A local history beside the one that the server holds: what is there twice, and the whole."""
 
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -69,16 +69,17 @@ def answered(turn: Turn) -> ToolResult | None:
 def waiting(turns: Sequence[Turn]) -> dict[int, ToolCall]:
     """The calls that wait for a result of the client, by the place of their turn."""
     found: dict[int, ToolCall] = {}
-    open_at: dict[tuple[str, str], list[int]] = {}
+    open_at: dict[tuple[str, str], deque[int]] = {}
     for at, turn in enumerate(turns):
         for item in turn.items:
             if isinstance(item, ToolCall) and item.answered_by and item.call_id:
                 found[at] = item
                 for kind in item.answered_by:
-                    open_at.setdefault((item.call_id, kind), []).append(at)
+                    open_at.setdefault((item.call_id, kind), deque()).append(at)
         result = answered(turn)
-        for place in open_at.get((result.call_id or "", result.kind), ()) if result else ():
-            if found.pop(place, None) is not None:
+        places = open_at.get((result.call_id or "", result.kind)) if result else None
+        while places:  # it may have been answered by another kind
+            if found.pop(places.popleft(), None) is not None:
                 break
     return found
 

@@ -678,8 +678,8 @@ def test_without_a_ledger_a_link_is_left_alone() -> None:
     assert explain(body, RESPONSES).edits == ()
 
 
-def test_the_list_says_what_was_done() -> None:
-    """On `raise` nothing is changed, and the report of `explain` names rule and place."""
+def test_on_raise_nothing_is_changed() -> None:
+    """The error names what would have changed, its place and its rule."""
     policy = Policy.for_target(RESPONSES, on_change={"settle_link": "raise"})
     body = {"input": [*HELD, NEW], **link("response")}
 

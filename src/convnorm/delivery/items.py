@@ -1,6 +1,7 @@
 """What the ledger has to know of input and output items: ids, calls and what answers them."""
 
 import json
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -51,16 +52,16 @@ def answered_id(item: Mapping[str, Any]) -> str | None:
 
 def open_calls(items: Iterable[object]) -> list[Mapping[str, Any]]:
     """The calls among the items that wait for an output, in order; an id may be used again."""
-    waiting: dict[str, list[Mapping[str, Any]]] = {}
+    waiting: dict[str, deque[Mapping[str, Any]]] = {}
     for item in objects(items):
         call_id = item.get("call_id")
         if item.get("type") in ANSWERS and isinstance(call_id, str):
-            waiting.setdefault(call_id, []).append(item)
+            waiting.setdefault(call_id, deque()).append(item)
         elif (answered := answered_id(item)) is not None:
-            calls = waiting.get(answered, [])
+            calls = waiting.get(answered, deque())
             fits = (at for at, call in enumerate(calls) if item["type"] in ANSWERS[call["type"]])
             if (found := next(fits, None)) is not None:
-                del calls[found]
+                del calls[found]  # the first one, but where the kinds of calls differ
     left = {id(call) for calls in waiting.values() for call in calls}
     return [item for item in objects(items) if id(item) in left]
 

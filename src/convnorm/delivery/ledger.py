@@ -222,13 +222,16 @@ class Ledger(Options):
         ends = [name for name in stored if name not in continued]
         return ends[0] if len(ends) == 1 else None
 
-    def maker(self, call_id: str, link: Link) -> str | None:
-        """The newest response behind this link's that made a call with this id."""
-        for name in reversed(self.responses):
-            made = (item.get("call_id") for item in objects(self.responses[name].output))
-            if call_id in made and link.previous_response_id in self._chain(Link(name)):
-                return name
-        return None
+    def later_calls(self, link: Link) -> dict[str, str]:
+        """By call id: the newest response that made the call and continues this link's."""
+        behind = {link.previous_response_id}
+        found: dict[str, str] = {}
+        for name, exchange in self.responses.items():
+            if exchange.previous_response_id in behind and exchange.previous_response_id:
+                behind.add(name)
+                made = (item.get("call_id") for item in objects(exchange.output))
+                found |= {call_id: name for call_id in made if isinstance(call_id, str)}
+        return found
 
     def unknown(self, conversation: str) -> list[Exchange]:
         """The requests on a conversation that got no answer: it may have them, or not."""

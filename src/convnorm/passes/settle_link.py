@@ -1,5 +1,6 @@
 """The pass `settle_link`."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -183,6 +184,9 @@ class _Settle:
 
     def _continue(self) -> Asked:
         """Send only what is new, and an output for each call that waits."""
+        # Most requests say something that nothing can be a copy of: then nothing is decoded.
+        if all(map(_is_news, self.turns)) and self.turns and not self.ledger.pending(self.link):
+            return
         overlap = Overlap.of(self.turns, self.call.turns_of(self.ledger.holds(self.link)))
         if overlap.strangers:
             why = f"the input tells what {_name(self.link)} holds in other words"
@@ -299,12 +303,13 @@ class _Settle:
     def _later_maker(self, overlap: Overlap) -> Asked | None:
         """Move the link to the response that made a call, when the input has only its output."""
         known = {item.call_id for turn in overlap.there for item in _calls(turn)}
-        for turn in self.turns:
+        made_by = self.ledger.later_calls(self.link)
+        for turn in self.turns if made_by else ():
             known |= {item.call_id for item in _calls(turn)}
             result = answered(turn)
             if result is None or result.call_id in known:
                 continue
-            name = self.ledger.maker(result.call_id or "", self.link)
+            name = made_by.get(result.call_id or "")
             if name is None:
                 continue
             rule, link = self._rule(Fault.ORPHAN), Link(name)
@@ -365,18 +370,16 @@ class _Settle:
         rule = self._rule(Fault.SECOND_RESULT)
         held = {result.call_id: result for turn in overlap.there if (result := answered(turn))}
         called = {item.call_id for turn in overlap.there for item in _calls(turn)}
-        waiting = [(call.call_id, call.answered_by) for call in overlap.waiting.values()]
+        open_ids = Counter(call.call_id for call in overlap.waiting.values())
         first: dict[str | None, ToolResult] = {}
         for at in self._real_first(overlap):
             turn = self.turns[at]
             result = answered(turn)
             if result is None or result.call_id not in called:
                 continue
-            place = next(
-                (n for n, (own, kinds) in enumerate(waiting) if own == result.call_id), None
-            )
-            if place is not None:
-                first[waiting.pop(place)[0]] = result
+            if open_ids[result.call_id] > 0:
+                open_ids[result.call_id] -= 1
+                first[result.call_id] = result
                 continue
             other = first.get(result.call_id) or held.get(result.call_id)
             why = f"the server has a result of {result.call_id}"
@@ -409,6 +412,8 @@ class _Settle:
         if not self.informed:
             return
         yield from self._gone_containers()
+        if not any(map(_is_bare, self.turns)):
+            return
         results = {result.call_id for turn in self.turns if (result := answered(turn))}
         leads = Seals(self.call.context.ledger, self.call.context).leads
         inline = {turn.id for turn in self.turns if not _is_bare(turn)}
@@ -469,6 +474,11 @@ class _Settle:
             yield Drop(at, rule=rule, why=why)
             new = Turn("user", (Text(text),), at=turn.at, source=turn.source)
             yield Insert(at, new, rule=rule, why=why)
+
+
+def _is_news(turn: Turn) -> bool:
+    """Whether nothing could tell that the server has it: words of a user, without an id."""
+    return turn.role == "user" and turn.id is None
 
 
 _NONE = ToolResult(None, None)
