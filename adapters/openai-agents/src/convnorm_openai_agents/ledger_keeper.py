@@ -1,12 +1,14 @@
 """The ledger of one conversation while its runs go on, and what fills it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from agents import RunState
 
 from convnorm.delivery import Ledger, Link
 from convnorm.errors import LedgerError
+
+MOST_SPEAKERS = 16
 
 
 class LedgerKeeper:
@@ -18,6 +20,19 @@ class LedgerKeeper:
 
     def __init__(self, ledger: Ledger | None = None) -> None:
         self.ledger = ledger or Ledger()
+        self._last: dict[Hashable, Sequence[Any]] = {}
+
+    def last_request(self, speaker: Hashable) -> Sequence[Any] | None:
+        """The history that this agent's model was last sent, if it was repaired and answered."""
+        return self._last.get(speaker)
+
+    def remember(self, speaker: Hashable, items: Sequence[Any] | None) -> None:
+        """A repaired history was answered, or none: of the agents, the latest are remembered."""
+        self._last.pop(speaker, None)
+        if items is not None:
+            self._last[speaker] = items
+        if len(self._last) > MOST_SPEAKERS:
+            del self._last[next(iter(self._last))]
 
     def about(self, link: Link, items: Sequence[Any]) -> Ledger | None:
         """The ledger, where it knows the link, or all ids; else the server knows more than we do.

@@ -1,7 +1,7 @@
 """A model that repairs what it is sent."""
 
 import operator
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +29,9 @@ class Sent:
     link: Link
     body: Mapping[str, Any]
     """The same as the body of an API call."""
+    speaker: Hashable
+    """Whose history it is: each agent of a conversation may have one of its own."""
+    repaired: bool = False
 
 
 class NormalizingModel(Model):
@@ -90,7 +93,7 @@ class NormalizingModel(Model):
     ) -> Any:
         """The inner model's response to the repaired request."""
         link = Link(previous_response_id, conversation_id)
-        sent = self._repaired(input, link, model_settings)
+        sent = self._repaired(input, link, model_settings, system_instructions)
         with self._delivery(sent):
             response = await self.inner.get_response(
                 system_instructions,
@@ -123,7 +126,7 @@ class NormalizingModel(Model):
     ) -> AsyncIterator[Any]:
         """The inner model's stream for the repaired request."""
         link = Link(previous_response_id, conversation_id)
-        sent = self._repaired(input, link, model_settings)
+        sent = self._repaired(input, link, model_settings, system_instructions)
         with self._delivery(sent):
             stream = self.inner.stream_response(
                 system_instructions,
@@ -149,28 +152,30 @@ class NormalizingModel(Model):
 
     # ------------------------------------------------------------ inside
 
-    def _repaired(self, given: Any, link: Link, settings: Any) -> Sent:
+    def _repaired(self, given: Any, link: Link, settings: Any, instructions: str | None) -> Sent:
         items = [{"role": "user", "content": given}] if isinstance(given, str) else given
         body = {"input": items, **self._known(link, settings)}
+        speaker = (body.get("model"), instructions)
         with guarded(self._on_error, "the request is sent as it was"):
             view = shown(items)
-            ledger = self.keeper.about(link, view)
-            fixed = normalize_request(
-                body | {"input": view}, self._policy, context=Context(ledger=ledger)
+            context = Context(
+                ledger=self.keeper.about(link, view),
+                last_request=None if link else self.keeper.last_request(speaker),
             )
+            fixed = normalize_request(body | {"input": view}, self._policy, context=context)
             rest = (body.keys() | fixed.keys()) - OURS
             if changed := sorted(key for key in rest if body.get(key) != fixed.get(key)):
                 raise ConvnormError(
                     f"the repair changes {', '.join(changed)}, which only the agent's settings can"
                 )
-            sent = fixed["input"]
-            if self.stored:
-                link = Link.of(fixed)  # and without the placeholder, which the server refuses
+            if self.stored:  # without the placeholder, which the server refuses
+                link, sent = Link.of(fixed), restored(fixed["input"], view, view)
             else:
-                sent = named(restored(sent, view, items))
-            same = len(sent) == len(items) and all(map(operator.is_, sent, items))
-            return Sent(given if same else sent, link, fixed)
-        return Sent(given, link, body)
+                sent = named(restored(fixed["input"], view, items))
+            same = _same(sent, items)
+            repaired = not _same(fixed["input"], view)
+            return Sent(given if same else sent, link, fixed, speaker, repaired=repaired)
+        return Sent(given, link, body, speaker)
 
     def _known(self, link: Link, settings: Any) -> dict[str, Any]:
         """What the body of the call will say beside its input, as far as it is of interest."""
@@ -202,13 +207,21 @@ class NormalizingModel(Model):
             raise
 
     def _answered(self, sent: Sent, response: object) -> None:
-        if self._kept(sent):
-            with guarded(self._on_error, "the ledger does not know of an answer"):
+        with guarded(self._on_error, "the ledger does not know of an answer"):
+            if self._kept(sent):
                 self.keeper.accepted(sent.body, response)
+            # What was sent as it was the SDK may send in other words: that is its own affair.
+            self.keeper.remember(
+                sent.speaker, sent.body["input"] if sent.repaired and not sent.link else None
+            )
 
     def _kept(self, sent: Sent) -> bool:
         """Whether the server keeps the request, so that a later one can continue it."""
         return self.stored and sent.body.get("store") is not False
+
+
+def _same(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
 def normalize_model(

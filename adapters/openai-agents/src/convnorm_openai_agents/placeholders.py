@@ -1,6 +1,7 @@
 """The id that the SDK writes where a model gave none: it names nothing, and many items have it."""
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from agents.models.fake_id import FAKE_RESPONSES_ID
@@ -17,9 +18,17 @@ def shown(items: Sequence[Any]) -> list[Any]:
 
 
 def restored(fixed: Sequence[Any], view: Sequence[Any], items: Sequence[Any]) -> list[Any]:
-    """The repaired items, with the caller's own wherever what was `shown` is unchanged."""
+    """The repaired items, with the caller's own wherever what was `shown` is unchanged.
+
+    What was sent before may come back as an equal item in the same place; its keys may have another
+    order, and the order that the SDK has now is the caller's.
+    """
     own = {id(seen): item for seen, item in zip(view, items, strict=True)}
-    return [own.get(id(item), item) for item in fixed]
+    pairs = zip_longest(fixed, view[: len(fixed)], items[: len(fixed)])
+    return [
+        mine if item == seen and isinstance(item, Mapping) else own.get(id(item), item)
+        for item, seen, mine in pairs
+    ]
 
 
 def named(items: Sequence[Any]) -> list[Any]:
