@@ -11,7 +11,7 @@ from convnorm_openai_agents import Hooks, NormalizingModelProvider
 from openai import BadRequestError
 from play import Site, add, config, run, run_diagnostic, site
 
-from convnorm.testing import Reply, call
+from convnorm.testing import Failure, Reply, call
 
 pytestmark = pytest.mark.anyio
 
@@ -136,3 +136,27 @@ async def test_a_missing_tool_is_told_to_the_model(link: str) -> None:
     assert here.rules == [None, None]
     outputs = {item["call_id"] for item in here.inputs[1] if "output" in item}
     assert outputs == {"call_SUM", "call_NONE"}
+
+
+@pytest.mark.parametrize("link", ["conversation_id", "previous_response_id"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_request_without_an_answer(link: str, stream: bool) -> None:
+    """After an error of the server the same words are sent again, once, and nothing twice."""
+    agent = Agent[Any](name="adder", tools=[add])
+    script = ("Hello.", Reply(call("add", a=1, b=2)), Failure(500, "oh"), "Three.")
+    async with site(*script) as here:
+        provider = NormalizingModelProvider(inner=here.bare(), on_error="raise")
+        options: dict[str, Any] = {"stream": stream, "run_config": config(provider)}
+        options["hooks"] = Hooks(provider)
+        first = await run(agent, "Hello", **options)
+        more = await here.link(link, first)
+        with pytest.raises(Exception, match="oh"):
+            await run(agent, "1 + 2?", **options, **more)
+        if link == "previous_response_id":
+            more = {link: here.server.requests[-2].answer}
+        await run(agent, "And?", **options, **more)
+
+    assert here.rules == [None] * 4
+    seen = here.server.requests[-1].seen
+    assert [item["output"] for item in seen if "output" in item] == ["3"]
+    assert str(seen).count("1 + 2?") == 1

@@ -5,7 +5,7 @@ from agents import Agent, HandoffInputData, handoff
 from agents.run_config import CallModelData, ModelInputData
 from convnorm_openai_agents import NormalizingModelProvider, handoff_filter, input_filter
 from openai import BadRequestError
-from play import add, config, run, site
+from play import THREE_CALLS, add, approve, config, operator, run, site
 
 from convnorm.testing import Reply, call
 
@@ -104,3 +104,20 @@ async def test_a_handoff(safe: bool) -> None:
 
     assert here.rules == [None, None if safe else "resp-output-without-call"]
     assert [item.get("call_id") for item in here.inputs[1]].count("call_A") == (not safe)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_words_that_are_added_to_a_paused_run(stream: bool) -> None:
+    """Where a paused run takes more input, the filter leaves it as it is: the SDK looks for it."""
+    agent = operator()
+    async with site(THREE_CALLS, "Done.") as here:
+        runs = config(here.bare(), call_model_input_filter=input_filter(on_error="raise"))
+        waiting = await run(agent, "Clean up", stream=stream, run_config=runs)
+        state = await approve(waiting.to_state(), agent, "mixed", serialise=True)
+        adds = hasattr(state, "add_input")  # not yet in 0.13.3
+        if adds:
+            state.add_input("And tell me.")
+        await run(agent, state, stream=stream, run_config=runs)
+
+    assert here.rules == [None, None]
+    assert ("And tell me." in str(here.inputs[1])) == adds

@@ -1,11 +1,15 @@
 """Broken histories that the SDK sends as they are, as lists and as sessions."""
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from agents import Agent, SQLiteSession
-from convnorm_openai_agents import NormalizingModelProvider, NormalizingSession
+from agents import Agent, OpenAIConversationsSession, SQLiteSession
+from convnorm_openai_agents import (
+    NormalizingConversationsSession,
+    NormalizingModelProvider,
+    NormalizingSession,
+)
 from openai import BadRequestError
 from play import config, run, site
 
@@ -177,3 +181,55 @@ async def test_a_reused_call_id_with_convnorm() -> None:
         "7",
     ]
     assert len({item["call_id"] for item in sent}) == 2
+
+
+@pytest.mark.parametrize("safe", [False, True])
+async def test_a_conversations_session(safe: bool) -> None:
+    """A session in OpenAI's Conversations is read repaired, too."""
+    kind = NormalizingConversationsSession if safe else OpenAIConversationsSession
+    async with site("Fine.") as here:
+        held = await here.client.conversations.create(items=cast("Any", [USER, OUTPUT]))
+        session = kind(conversation_id=held.id, openai_client=here.client)
+        with suppress(BadRequestError):
+            runs = config(here.bare(), model=None)
+            await run(AGENT, "and now?", session=session, run_config=runs)
+
+    assert here.rules == [None if safe else "resp-output-without-call"]
+
+
+async def test_what_cannot_be_wrapped_says_so() -> None:
+    """The SDK treats a Conversations session by its class: wrapping it would change that."""
+    async with site() as here:
+        session = OpenAIConversationsSession(openai_client=here.client)
+        with pytest.raises(TypeError, match="use NormalizingConversationsSession"):
+            NormalizingSession(session)
+
+
+async def test_the_session_keeps_its_context() -> None:
+    """The SDK's context reaches an inner session that takes it, and no other."""
+    heard = []
+
+    class Own(SQLiteSession):  # type: ignore[misc]
+        async def get_items(self, limit: int | None = None, *, wrapper: Any = None) -> list[Any]:
+            heard.append(wrapper)
+            return await super().get_items(limit)  # type: ignore[no-any-return]
+
+        async def add_items(self, items: list[Any], *, wrapper: Any = None) -> None:
+            await super().add_items(items)
+
+        async def pop_item(self, *, wrapper: Any = None) -> Any:
+            return await super().pop_item()
+
+        async def clear_session(self, *, wrapper: Any = None) -> None:
+            await super().clear_session()
+
+    for kind in (Own, SQLiteSession):
+        inner = kind("one")
+        session = NormalizingSession(inner, on_error="raise")
+        await session.add_items([NEW], wrapper="context")
+        assert await session.get_items(5, wrapper="context") == [NEW]
+        assert await session.pop_item(wrapper="context") == NEW
+        await session.clear_session(wrapper="context")
+        inner.close()
+
+    assert heard == ["context"]
