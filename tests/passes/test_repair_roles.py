@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from builders import calls, message, reasoning, result, said, user
+from builders import call, calls, message, output, reasoning, result, said, user
 from convnorm import Context, Policy, UnrepairableError, check, explain, normalize
 
 CHAT, RESPONSES = "openai.chat", "openai.responses"
@@ -249,3 +249,20 @@ def test_quoted_data_is_not_joined_to_what_the_user_says() -> None:
 
     assert [user("a"), NO_REPLY, NO_REPLY, user("b")] == [done[0], done[1], done[3], done[4]]
     assert "<tool-output" in done[2]["content"]
+
+
+def test_tool_message_in_responses_is_an_output() -> None:
+    """It answers its call; its parts get the names that they have there."""
+    made = call("c")
+    told = {"role": "tool", "tool_call_id": "c", "name": "look", "content": "found"}
+    parts = {**told, "content": [{"type": "text", "text": "found"}]}
+
+    assert [user("q"), made, output("c")] == normalize([user("q"), made, told], RESPONSES)
+    listed = output("c", [{"type": "input_text", "text": "found"}])
+    assert [user("q"), made, listed] == normalize([user("q"), made, parts], RESPONSES)
+
+
+def test_tool_message_that_names_no_call_raises() -> None:
+    """Nobody knows what it answers."""
+    with pytest.raises(UnrepairableError, match=r"role.*'tool'"):
+        normalize([user("q"), {"role": "tool", "content": "found"}], RESPONSES)

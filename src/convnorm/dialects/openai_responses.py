@@ -29,7 +29,12 @@ from convnorm.dialects.openai_responses_fields import (
     is_plain,
     neighbour_flaws,
 )
-from convnorm.dialects.openai_responses_parts import message_content, part_flaws, survey_parts
+from convnorm.dialects.openai_responses_parts import (
+    as_output,
+    message_content,
+    part_flaws,
+    survey_parts,
+)
 from convnorm.envelope import is_close
 from convnorm.facts import Fact
 from convnorm.ir import (
@@ -179,6 +184,9 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
     thoughts = False  # whether any item is
     for at, element in enumerate(elements):
         item = element if type(element) is dict else read(element, KEY, at)
+        if item.get("role") == "tool":
+            item = as_output(item)
+            facts |= {Fact.SHAPE, Fact.ROLES}
         spec = _spec(item)
         item_id = _item_id(item, spec)
         if item_id is not None:
@@ -338,6 +346,7 @@ def decode(elements: Sequence[object], request: Mapping[str, Any], call: Call) -
 
 
 def _turn(raw: object, item: Mapping[str, Any], at: int, call: Call, near: Around) -> Turn:
+    given, item = item, as_output(item)
     spec = _spec(item)
     ids = (
         _id_flaw(item, spec, call.target.responses.item_id_length),
@@ -361,8 +370,12 @@ def _turn(raw: object, item: Mapping[str, Any], at: int, call: Call, near: Aroun
                 else ()
             ),
             *(part_flaws(item, call.target.responses) if spec.what == "message" else ()),
+            *(() if item is given else (TOOL_ROLE,)),
         ),
     )
+
+
+TOOL_ROLE = Flaw(Fault.FOREIGN_ROLE, "role", GONE, "a message of a tool is an output here")
 
 
 def _role(item: Mapping[str, Any], spec: Spec) -> str:
@@ -438,7 +451,7 @@ def encode(history: History, original: History) -> list[Any]:
 def _element(turn: Turn) -> Any:
     if turn.raw is None:
         return _new(turn)
-    was = dict(fields(turn.raw) or {})
+    was = dict(as_output(fields(turn.raw) or {}))
     spec = _spec(was)
     item = mended(was, turn)
     match turn.items:

@@ -25,6 +25,24 @@ def message_content(item: Mapping[str, Any]) -> object:
     return renamed(content, allowed, _writer(role))
 
 
+def as_output(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A tool message of Chat Completions as the output that it is; any other item as it came."""
+    call_id = item.get("tool_call_id", item.get("call_id"))
+    if item.get("role") != "tool" or item.get("type") not in (None, "message"):
+        return item
+    if not isinstance(call_id, str) or not isinstance(item.get("content"), str | list | tuple):
+        return item
+    output = item["content"]
+    if isinstance(output, LIST):
+        output = renamed(output, INPUT, input_part)
+    rest = {key: value for key, value in item.items() if key not in TOOL_MESSAGE}
+    return {"type": "function_call_output", "call_id": call_id, "output": output, **rest}
+
+
+TOOL_MESSAGE = ("role", "type", "content", "tool_call_id", "call_id", "name")
+"""What such a message has; the name is that of the tool, which its call names."""
+
+
 def _writer(role: object) -> Callable[[Part], object]:
     return output_part if role == "assistant" else input_part
 

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, TypeGuard
 
 from convnorm import envelope
 from convnorm.dialects.dialect import Call
-from convnorm.edits import Drop, Edit, Insert, Loss, Replace, SetTurn
+from convnorm.edits import Drop, Edit, Insert, Loss, Mend, Replace, SetTurn
 from convnorm.facts import Fact
 from convnorm.ir import History, Item, Media, Reasoning, Text, ToolCall, Turn
 from convnorm.options import Options
@@ -54,7 +54,8 @@ class RepairRoles(Options):
     ## Safety
     A developer message becomes a system message, and where the model takes none a user message:
     only its rank is lost. The roles of other libraries (human, ai, model, bot, …) are translated; a
-    role that nobody knows raises, since only the caller knows who spoke. Calls in a message of
+    role that nobody knows raises, since only the caller knows who spoke. A tool message of Chat
+    Completions in a Responses input becomes the output that it is. Calls in a message of
     somebody else move to an assistant message directly behind it.
 
     Where speakers must take turns, neighbours of one role are joined, with a blank line between
@@ -111,6 +112,9 @@ class _Repair:
             new = _new_role(turn, self.rules)
             if new is not None:
                 self.new[at] = new
+            for flaw in turn.flaws:
+                if flaw.fault is Fault.FOREIGN_ROLE:
+                    yield Mend(at, flaw, rule=self.rules[flaw.fault], why=flaw.why)
             if Fault.MISPLACED_CALLS in self.rules and self._role(at) in OTHERS and _calls(turn):
                 misplaced.append(at)
         for at in misplaced:

@@ -544,6 +544,15 @@ def role_foreign(pen: Pen, draft: Draft) -> None:
     place(pen, draft, [{"role": role, "content": pen.says()}], gaps)
 
 
+def tool_message(pen: Pen, draft: Draft) -> None:
+    """The output of a call is a message of Chat Completions."""
+    call, output = pair(pen, "function", pen.id("call"))
+    told = output["output"]
+    said = told if isinstance(told, str) else [{"type": "text", "text": told[0]["text"]}]
+    answer = {"role": "tool", "tool_call_id": output["call_id"], "content": said}
+    place(pen, draft, [call, answer], gaps)
+
+
 def parts_of_others(pen: Pen, draft: Draft) -> None:
     """Parts have the names of another API, or of another role."""
     number = pen.number()
@@ -632,6 +641,7 @@ _ALL: tuple[Mutator, ...] = (
     trigger_early,
     half_message,
     role_foreign,
+    tool_message,
     parts_of_others,
     media_elsewhere,
     half_character,

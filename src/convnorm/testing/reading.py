@@ -137,6 +137,8 @@ def read(request: Mapping[str, Any]) -> Reading:
                 if element.get("reasoning_content"):
                     said.append(Said(at, "reasoning", element["reasoning_content"]))
                 said += _spoken(at, element)
+        elif element.get("role") == "tool" and "tool_call_id" in element:
+            answers.append((at, _id(element["tool_call_id"]), element.get("content")))
         elif (kind := element.get("type")) in CALLS:
             name, arguments = (element.get(place) for place in CALLS[kind])
             calls.append(Called(at, _id(element.get("call_id")), _named(name), _asked(arguments)))

@@ -34,8 +34,12 @@ def _odd_types(scan: ResponsesScan) -> Iterator[Finding]:
 
 def _odd_roles(scan: ResponsesScan) -> Iterator[Finding]:
     for at in scan.odd_roles:
-        role = (scan.views[at] or {}).get("role")
+        item = scan.views[at] or {}
+        role = item.get("role")
         known = isinstance(role, str) and role.casefold() in SPEAKERS
+        if role == "tool":  # a message of Chat Completions is an output, if it names its call
+            named = isinstance(item.get("tool_call_id", item.get("call_id")), str)
+            known = named and isinstance(item.get("content"), str | list | tuple)
         repair = AS_THE_RULE if known else None  # only the user knows who spoke
         yield Finding(at, ".role", f"the role of a message is {shown(role)}", repair=repair)
 
