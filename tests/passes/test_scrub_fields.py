@@ -173,6 +173,13 @@ def test_acknowledgements_are_not_put_right() -> None:
         normalize([user("a"), {**asked, "arguments": "{}"}], RESPONSES)
 
 
+def test_calls_of_another_api_are_not_dropped() -> None:
+    """A chat message with calls among input items is refused, with what to do."""
+    with pytest.raises(UnrepairableError, match="function_call items"):
+        normalize([user("a"), calls("x"), output("x")], RESPONSES)
+    assert [user("a"), said("b")] == sent([user("a"), {**said("b"), "tool_calls": None}])
+
+
 def test_contents_of_single_servers() -> None:
     """Groq gets one text, Ollama and xAI an empty one instead of null."""
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]

@@ -43,6 +43,8 @@ FILLERS: Mapping[tuple[str, str], object] = {
     ("additional_tools", "tools"): [],
 }
 """What an item must have and lacks, where it can say that there is nothing."""
+CALLING = ("tool_calls", "function_call")
+"""Keys under which a message of Chat Completions makes its calls."""
 TEXT_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 NO_KEYS: frozenset[str] = frozenset()
 NOTHING: Mapping[str, Wanted] = {}
@@ -172,7 +174,8 @@ def _flaws(item: Mapping[str, Any], name: str, call: Call) -> Iterator[Flaw]:
         doubtful = DISPUTED_KEYS.get(name, NO_KEYS)
         for key, value in item.items():
             if key not in spec.keys or (value is None and key in doubtful):
-                fault = Fault.KEY_EMPTY if is_nothing(value) else Fault.KEY_UNKNOWN
+                fault = Fault.KEY_CALLS if key in CALLING else Fault.KEY_UNKNOWN
+                fault = Fault.KEY_EMPTY if is_nothing(value) else fault
                 yield Flaw(fault, key, GONE, f"a {name} has no {key}")
     if name == "message":
         yield from _message_flaws(item, call)

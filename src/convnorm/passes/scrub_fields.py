@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from convnorm import envelope
 from convnorm.demote import demoted
 from convnorm.dialects.dialect import Call
-from convnorm.edits import Drop, Edit, Loss, Mend, Move, Replace
+from convnorm.edits import Drop, Edit, Loss, Mend, Move, Replace, Unrepairable
 from convnorm.facts import Fact
 from convnorm.ir import Flaw, History, Item, Text, ToolCall, ToolResult, Turn
 from convnorm.options import Options
@@ -87,7 +87,7 @@ class ScrubFields(Options):
 
     wakes_on: ClassVar[frozenset[Fact]] = frozenset({Fact.FIELDS})
 
-    def __call__(self, history: History, call: Call) -> Iterator[Edit]:
+    def __call__(self, history: History, call: Call) -> Iterator[Edit | Unrepairable]:
         """Ask for the edits this history needs."""
         rules, left = call.target.rules, len(history.turns)
         unsendable: dict[int, Flaw] = {}
@@ -102,6 +102,8 @@ class ScrubFields(Options):
                 elif flaw.fault in DROPPED and left > 1:
                     left -= 1  # a request needs something to send
                     yield Drop(at, rule=rule, why=why, loss=DROPPED[flaw.fault])
+                elif flaw.fault is Fault.KEY_CALLS:
+                    yield Unrepairable(at, rule, f"{why}: send its calls as function_call items")
                 elif flaw.fault is Fault.TRIGGER_EARLY:
                     yield Move(at, len(history.turns) - 1, rule=rule, why=why)
                 elif flaw.fault in QUOTED or flaw.fault in DROPPED:

@@ -64,6 +64,7 @@ class Fault(StrEnum):
     ARGUMENTS_UNPARSED = "arguments_unparsed"
     KEY_UNKNOWN = "key_unknown"
     KEY_EMPTY = "key_empty"
+    KEY_CALLS = "key_calls"
     VALUE_ODD = "value_odd"
     VALUE_LOST = "value_lost"
     SPEAKER_NAME = "speaker_name"

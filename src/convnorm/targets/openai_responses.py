@@ -31,6 +31,7 @@ class ResponsesProfile(Profile):
         Fault.OTHER_RESPONSE: ("one_sealed_response", "azure-conflicting-continuation"),
         Fault.KEY_UNKNOWN: ("strict", "resp-unknown-field"),
         Fault.KEY_EMPTY: ("strict", "resp-unknown-field"),
+        Fault.KEY_CALLS: ("strict", "resp-unknown-field"),
         Fault.VALUE_ODD: ("typed", "resp-malformed"),
         Fault.VALUE_LOST: ("typed", "resp-malformed"),
         Fault.ITEM_MALFORMED: ("typed", "resp-malformed"),

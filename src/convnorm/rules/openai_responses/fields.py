@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from convnorm.rules.openai_responses.words import API, is_disputed
 from convnorm.rules.read_responses import ResponsesScan, answered_id, item_type
-from convnorm.rules.rule import Finding, Rule
+from convnorm.rules.rule import AS_THE_RULE, Finding, Rule
 from convnorm.rules.scan import key_name, repair_of_id, shown, usable
 from convnorm.targets.responses_items import DISPUTED_KEYS, HOSTED, ITEMS, PART_KEYS, TYPES
 
@@ -18,6 +18,10 @@ REPAIRS: Mapping[str, str | None] = {
     "encrypted_content": None,
 }
 """By key: what repairs an item that lacks it."""
+
+
+CALLING = ("tool_calls", "function_call")
+"""Keys under which a message of Chat Completions makes its calls."""
 
 
 def _missing_fields(scan: ResponsesScan) -> Iterator[Finding]:
@@ -66,7 +70,9 @@ def _unknown_fields(scan: ResponsesScan) -> Iterator[Finding]:
         for key in item:
             if key not in allowed:
                 said = f"a {kind} has no {shown(key)}"
-                yield Finding(at, f".{key_name(key)}", said, disputed=unsure)
+                # Nobody drops calls that were made in the shape of another API.
+                repair = None if key in CALLING and item[key] else AS_THE_RULE
+                yield Finding(at, f".{key_name(key)}", said, repair=repair, disputed=unsure)
             elif key in doubtful:
                 said = f"a {kind} with {shown(key)} was refused by some servers"
                 yield Finding(at, f".{key}", said, disputed=True)
