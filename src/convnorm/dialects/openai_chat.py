@@ -349,10 +349,6 @@ def _message(turn: Turn) -> Any:
             message["tool_call_id"] = result.call_id
         if not was or not same(result.output, chat_content(was)):
             message["content"] = chat_output(result.output)
-        if result.call_id != was.get("tool_call_id") and result.paired:
-            message["tool_call_id"] = result.call_id
-        if result.output is not was.get("content") and result.paired:
-            message["content"] = result.output
     else:
         _lay_items(turn.items, message, was)
     if message.get("content") is None and "tool_calls" in was and "tool_calls" not in message:

@@ -70,7 +70,10 @@ def _odd_parts(scan: ResponsesScan) -> Iterator[Finding]:
         elif role != "assistant":  # a kind of input that came after these tables
             yield Finding(at, where, said, disputed=True)
         elif verdict != "accepted":
-            yield Finding(at, where, said, disputed=is_disputed(verdict))
+            # Whose text is no text, of that only the user knows what it says.
+            readable = kind != "input_text" or isinstance((keys or {}).get("text"), str)
+            repair = AS_THE_RULE if readable else None
+            yield Finding(at, where, said, repair=repair, disputed=is_disputed(verdict))
 
 
 def _odd_phases(scan: ResponsesScan) -> Iterator[Finding]:
