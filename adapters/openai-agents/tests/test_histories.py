@@ -9,6 +9,7 @@ from convnorm_openai_agents import (
     NormalizingConversationsSession,
     NormalizingModelProvider,
     NormalizingSession,
+    input_filter,
 )
 from openai import BadRequestError
 from play import config, run, site
@@ -181,6 +182,19 @@ async def test_a_reused_call_id_with_convnorm() -> None:
         "7",
     ]
     assert len({item["call_id"] for item in sent}) == 2
+
+
+async def test_a_reused_call_id_in_a_list() -> None:
+    """In a list it is the filter that comes before the SDK merges by call ids."""
+    async with site("Fine.") as here:
+        provider = NormalizingModelProvider(inner=here.bare(), on_error="raise")
+        once = input_filter(on_error="raise")
+        runs = config(provider, model=None, call_model_input_filter=once)
+        await run(AGENT, [*REUSED, NEW], run_config=runs)
+
+    assert here.rules == [None]
+    outputs = [item["output"] for item in here.inputs[0] if "output" in item]
+    assert outputs == ["3", "7"]
 
 
 @pytest.mark.parametrize("safe", [False, True])
