@@ -66,13 +66,17 @@ def desk(
     return made.with_start_agent(triage).add_handoff(triage, [account]).build()
 
 
-async def turn(workflow: Any, requests: list[Any], text: str, *, stream: bool) -> list[Any]:
+def words(asked: list[Any], text: str) -> dict[str, Any]:
+    """What a workflow is run with when the user says something: the start, or an answer."""
+    if not asked:
+        return {"message": said(text)}
+    answer = HandoffAgentUserRequest.create_response(text)
+    return {"responses": {one.request_id: answer for one in asked}}
+
+
+async def turn(workflow: Any, asked: list[Any], text: str, *, stream: bool) -> list[Any]:
     """Say something to the workflow; what it asks in the end."""
-    given: dict[str, Any] = {"message": said(text)}
-    if requests:
-        answer = HandoffAgentUserRequest.create_response(text)
-        given = {"responses": {one.request_id: answer for one in requests}}
-    return await settled(workflow, given, stream=stream)
+    return await settled(workflow, words(asked, text), stream=stream)
 
 
 async def settled(workflow: Any, given: dict[str, Any], *, stream: bool) -> list[Any]:

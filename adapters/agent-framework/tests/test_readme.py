@@ -1,0 +1,47 @@
+import ast
+import re
+from inspect import CO_COROUTINE
+from pathlib import Path
+from typing import Any
+
+import pytest
+from framework import RELEASED
+
+from convnorm.testing import StrictServer
+
+pytestmark = pytest.mark.anyio
+
+README = (Path(__file__).parent.parent / "README.md").read_text()
+EXAMPLES = re.findall(r"<!-- run( since 1.0.0)? -->\n```python\n(.*?)```", README, re.DOTALL)
+BEFORE = {  # as the page says
+    "OpenAIChatClient": "OpenAIResponsesClient",
+    "OpenAIChatCompletionClient": "OpenAIChatClient",
+    "model=": "model_id=",
+}
+
+
+async def test_examples_run(strict_server: StrictServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The examples of the page run, one after the other, and the server refuses nothing."""
+    monkeypatch.setenv("OPENAI_BASE_URL", strict_server.base_url)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", strict_server.url)
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "none")
+    strict_server.play(lambda _: "Hello.")
+    names: dict[str, Any] = {}
+    run = 0
+    for since, example in EXAMPLES:
+        if since and not RELEASED:
+            continue
+        text = example
+        for name, before in BEFORE.items() if not RELEASED else ():
+            text = text.replace(name, before)
+        code = compile(text, "README", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        done = eval(code, names)  # noqa: S307 - the example is our own
+        if code.co_flags & CO_COROUTINE:
+            await done
+        run += 1
+        await names["client"].client.close()
+
+    assert run == (5 if RELEASED else 3)
+    assert len(strict_server.requests) >= run
+    assert {request.status for request in strict_server.requests} == {200}
