@@ -7,8 +7,13 @@ The stale `previous_response_id` of microsoft/agent-framework#4053, the ids that
 from collections.abc import Callable
 from typing import Any
 
+import agent_framework as af
 import pytest
-from convnorm_agent_framework import NormalizingMiddleware, normalize_client
+from convnorm_agent_framework import (
+    NormalizingHistoryProvider,
+    NormalizingMiddleware,
+    normalize_client,
+)
 from framework import CLIENTS, CORE, seen_texts
 from handoffs import SCRIPT, TASK, Crew, crew, work
 from packaging.version import Version
@@ -118,6 +123,28 @@ async def test_unstored_ids(strict_server: StrictServer, summary: str, stream: b
     )
 
     assert finished(strict_server)
+
+
+@pytest.mark.parametrize("store", [None, False])
+async def test_with_a_history(
+    strict_server: StrictServer, store: bool | None, stream: bool
+) -> None:
+    """With a history provider every request shows the task, also where executors send only news."""
+    defaults = {} if store is None else {"store": store}
+    strict_server.play(Crew(reasoning()))
+    async with CLIENTS["responses"](strict_server) as client:
+        normalized(client)
+        workflow = crew(client, providers=history, **defaults)
+        await work(workflow, stream=stream)
+
+    assert finished(strict_server)
+    for request in strict_server.requests:
+        said = [text for reply in told_before(strict_server, request) for text in reply]
+        assert [seen_texts(request).count(text) for text in [TASK, *said]] == [1] * (1 + len(said))
+
+
+def history() -> list[Any]:
+    return [NormalizingHistoryProvider(af.InMemoryHistoryProvider("mine"))]
 
 
 async def test_as_middleware_of_the_client(strict_server: StrictServer, stream: bool) -> None:

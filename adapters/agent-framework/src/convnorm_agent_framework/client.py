@@ -80,6 +80,7 @@ class Outgoing:
     body: dict[str, Any] | None = None
     """What is sent, as the ledger notes it; None where no ledger is kept."""
     ledger: Ledger | None = None
+    instructions: str | None = None
     history_turn: Turn | None = None
     ledger_turn: Turn | None = None
 
@@ -135,14 +136,10 @@ class Normalizer:
             options, rest = _without(options, "conversation_id"), _without(rest, "conversation_id")
         if not responses:
             return Outgoing(sent, options, rest)
-        if REPEATS_INSTRUCTIONS and (text := options.get("instructions")):
-            part = {"type": "input_text", "text": text}
-            system = {"type": "message", "role": "system", "content": [part]}
-            if ledger is not None and system in ledger.holds(kept):
-                options = _without(options, "instructions")
-            else:
-                done["input"] = [system, *done["input"]]
-        return Outgoing(sent, options, rest, done, ledger or Ledger())
+        said = options.get("instructions")
+        if REPEATS_INSTRUCTIONS and kept and said and self.memory.instructions(str(link)) == said:
+            options = _without(options, "instructions")
+        return Outgoing(sent, options, rest, done, ledger or Ledger(), instructions=said)
 
     def watched(self, answer: Any, call: Outgoing) -> Any:
         """The same answer; what it says is noted on the way."""
@@ -169,7 +166,7 @@ class Normalizer:
         if call.body is None or call.ledger is None:
             return
         try:
-            link = self.memory.note(call.ledger, call.body, response)
+            link = self.memory.note(call.ledger, call.body, response, call.instructions)
             if call.ledger_turn is not None and (known := self.memory.ledger(link)):
                 call.ledger_turn.state[LEDGER] = {"link": link, "ledger": known.to_json()}
         except Exception as error:

@@ -15,6 +15,7 @@ class Memory:
 
     def __init__(self) -> None:
         self._ledgers: OrderedDict[str, Ledger] = OrderedDict()
+        self._instructions: dict[str, str | None] = {}
 
     def ledger(self, link: str) -> Ledger | None:
         """What is known behind a response or a conversation; None if nothing is."""
@@ -23,18 +24,30 @@ class Memory:
             self._ledgers.move_to_end(link)
         return found
 
-    def learn(self, link: str, ledger: Ledger) -> None:
+    def instructions(self, link: str) -> str | None:
+        """The instructions that the request behind a link came with."""
+        return self._instructions.get(link)
+
+    def learn(self, link: str, ledger: Ledger, instructions: str | None = None) -> None:
         """Remember what stands behind a link."""
         self._ledgers[link] = ledger
+        self._instructions[link] = instructions
         self._ledgers.move_to_end(link)
         while len(self._ledgers) > MOST:
-            self._ledgers.popitem(last=False)
+            oldest, _ = self._ledgers.popitem(last=False)
+            del self._instructions[oldest]
 
-    def note(self, before: Ledger, request: Mapping[str, Any], response: Any) -> str:
+    def note(
+        self,
+        before: Ledger,
+        request: Mapping[str, Any],
+        response: Any,
+        instructions: str | None = None,
+    ) -> str:
         """A request was answered; what the next one can continue."""
         after = before.accepted(request, response)
         conversation = Link.of(request).conversation
         link = Link(None, conversation) if conversation else Link(response.id)
         name = str(conversation or response.id)
-        self.learn(name, after.prune(link))
+        self.learn(name, after.prune(link), instructions)
         return name

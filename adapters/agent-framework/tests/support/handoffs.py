@@ -1,6 +1,7 @@
 """The handoff workflow of the seeds: a coordinator, a researcher and a writer, all autonomous."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from agent_framework.orchestrations import HandoffBuilder
@@ -36,11 +37,20 @@ class Crew:
         return Reply(*self.before, *SCRIPT[name][self.asked[name] - 1])
 
 
-def crew(client: Any, **defaults: Any) -> Any:
-    """The workflow, on one client."""
-    options = {"require_per_service_call_history_persistence": True} if HANDOFFS_NEED else {}
+def crew(client: Any, *, providers: Callable[[], Any] = lambda: None, **defaults: Any) -> Any:
+    """The workflow, on one client; each agent has the context providers that are made for it."""
+    options: dict[str, Any] = {}
+    if HANDOFFS_NEED:
+        options["require_per_service_call_history_persistence"] = True
     coordinator, research, summary = (
-        agent(client, name, instructions=f"I am {name}.", default_options=defaults, **options)
+        agent(
+            client,
+            name,
+            instructions=f"I am {name}.",
+            default_options=defaults,
+            context_providers=providers(),
+            **options,
+        )
         for name in SCRIPT
     )
     builder = HandoffBuilder(
