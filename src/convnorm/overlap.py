@@ -58,6 +58,11 @@ def refers(turn: Turn) -> bool:
     return any(isinstance(item, Opaque) and item.refers for item in turn.items)
 
 
+def calls_of(turn: Turn) -> Iterator[ToolCall]:
+    """The calls of a turn that wait for a result of the client."""
+    return (item for item in turn.items if isinstance(item, ToolCall) and item.answered_by)
+
+
 def answered(turn: Turn) -> ToolResult | None:
     """The result of a call of the client, if the turn is one."""
     item = turn.items[0] if turn.items else None

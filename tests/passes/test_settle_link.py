@@ -201,6 +201,11 @@ def test_the_reasons_of_a_closed_call_are_options() -> None:
     report = settled(server("response", *ASKED), {"input": [user("?")], **link("response")}, policy)
 
     assert "The tool was stopped." in report.messages[0]["output"]
+    careful = Policy.for_target(RESPONSES, settle_link={"side_effecting": ["look"]})
+    report = settled(
+        server("response", *ASKED), {"input": [user("?")], **link("response")}, careful
+    )
+    assert "unknown whether it took effect" in report.messages[0]["output"]
 
 
 # ---------------------------------------------------------------- what is there twice
@@ -422,6 +427,16 @@ def test_calls_behind_an_unstored_response_are_sent_with_their_outputs() -> None
     outputs = {item["call_id"]: item["output"] for item in report.messages if "output" in item}
     assert {"call_a1": "2 threats", "call_b1": "found"} == outputs
     assert all("id" not in item for item in report.messages)
+
+
+def test_a_whole_history_without_the_call_that_waited_behind_a_lost_link() -> None:
+    """Its owner took the call out, and nothing is closed for it."""
+    local = [user("scan"), {"role": "assistant", "content": "found two"}, user("and?")]
+    report = settled(
+        unusable("not stored", "response", ASKED), {"input": local, **link("response")}
+    )
+
+    assert {"input": local} == report.request
 
 
 @pytest.mark.parametrize("first", [True, False])

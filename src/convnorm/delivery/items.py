@@ -3,6 +3,7 @@
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from convnorm.wire import LIST, fields, json_text
@@ -97,3 +98,39 @@ def _said(item: object) -> object:
 def _part(part: object) -> dict[str, Any]:
     keys = fields(part) or {"part": part}
     return {key: value for key, value in keys.items() if key not in NOTES and value is not None}
+
+
+class Items:
+    """How wire items are compared."""
+
+    same = staticmethod(same_item)
+    content = staticmethod(content_key)
+
+    @staticmethod
+    def proofs(item: object) -> Iterator[tuple[str, str]]:
+        """What proves that two items are one."""
+        keys = fields(item) or {}
+        if (own := own_id(keys)) is not None:
+            yield "id", own
+        if Items.light(keys) and isinstance(seal := keys.get("encrypted_content"), str):
+            yield "seal", seal
+        if keys.get("type") in ANSWERS and isinstance(keys.get("call_id"), str):
+            yield "call", keys["call_id"]
+        if (answered := answered_id(keys)) is not None:
+            yield "result", answered
+
+    @staticmethod
+    def light(item: object) -> bool:
+        """Whether an item is reasoning, which may be missing on one side."""
+        return (fields(item) or {}).get("type") == "reasoning"
+
+    @staticmethod
+    def made(item: object) -> bool:
+        """Whether the model made an item."""
+        keys = fields(item) or {}
+        return answered_id(keys) is None and keys.get("role", "assistant") == "assistant"
+
+
+def map_proofs(items: Iterable[object]) -> Iterator[tuple[str, str]]:
+    """What proves which items are which."""
+    return chain.from_iterable(map(Items.proofs, items))

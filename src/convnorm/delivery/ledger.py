@@ -2,8 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from pydantic import Field, field_validator, model_serializer
@@ -13,14 +12,13 @@ from convnorm.delivery.exchange import Exchange, Link
 from convnorm.delivery.form import pooled, unpooled
 from convnorm.delivery.items import (
     ANSWERS,
+    Items,
     answered_id,
     as_items,
-    content_key,
+    map_proofs,
     objects,
     open_calls,
-    own_id,
     plain,
-    same_item,
 )
 from convnorm.envelope import digest
 from convnorm.errors import LedgerError, PolicyError
@@ -439,42 +437,6 @@ class Ledger(Options):
 
     def _link_of(self, name: str) -> tuple[str | None, str | None]:
         return self.responses[name].previous_response_id, self.responses[name].conversation
-
-
-class Items:
-    """How wire items are compared."""
-
-    same = staticmethod(same_item)
-    content = staticmethod(content_key)
-
-    @staticmethod
-    def proofs(item: object) -> Iterator[tuple[str, str]]:
-        """What proves that two items are one."""
-        keys = fields(item) or {}
-        if (own := own_id(keys)) is not None:
-            yield "id", own
-        if Items.light(keys) and isinstance(seal := keys.get("encrypted_content"), str):
-            yield "seal", seal
-        if keys.get("type") in ANSWERS and isinstance(keys.get("call_id"), str):
-            yield "call", keys["call_id"]
-        if (answered := answered_id(keys)) is not None:
-            yield "result", answered
-
-    @staticmethod
-    def light(item: object) -> bool:
-        """Whether an item is reasoning, which may be missing on one side."""
-        return (fields(item) or {}).get("type") == "reasoning"
-
-    @staticmethod
-    def made(item: object) -> bool:
-        """Whether the model made an item."""
-        keys = fields(item) or {}
-        return answered_id(keys) is None and keys.get("role", "assistant") == "assistant"
-
-
-def map_proofs(items: Iterable[object]) -> Iterator[tuple[str, str]]:
-    """What proves which items are which."""
-    return chain.from_iterable(map(Items.proofs, items))
 
 
 def _answered(item: object) -> str:

@@ -9,16 +9,16 @@ from typing import ClassVar, Literal
 from convnorm import envelope
 from convnorm.delivery import Ledger, Link
 from convnorm.dialects.dialect import Call
-from convnorm.edits import FRONT, Assumed, Drop, Edit, Insert, Loss, Replace, SetField
+from convnorm.edits import FRONT, Assumed, Drop, Edit, Insert, Replace, SetField
 from convnorm.errors import NotReadyError
 from convnorm.facts import Fact
 from convnorm.groups import is_reasoning
 from convnorm.ir import History, Reasoning, Text, ToolCall, ToolResult, Turn, media_of, same
 from convnorm.options import Options
-from convnorm.overlap import Overlap, Turns, answered, refers, waiting
-from convnorm.seals import Seals
+from convnorm.overlap import Overlap, Turns, answered, calls_of, waiting
+from convnorm.references import References
 from convnorm.targets import Fault
-from convnorm.wire import fields, json_text, text_of
+from convnorm.wire import json_text, text_of
 
 Asked = Iterator[Edit | Assumed]
 
@@ -72,6 +72,13 @@ class SettleLink(Options):
     everything without it, which repeats nothing, or `send` on it."""
     interrupted: str = "No result was recorded for this call."
     """What stands in for a missing result of a call on the server."""
+    side_effecting: tuple[str, ...] = ()
+    """Names of tools that change something outside."""
+    effect_unknown: str = (
+        "No result was recorded for this call. It is unknown whether it took effect: "
+        "check the state before trying again."
+    )
+    """What stands in for a missing result of a side-effecting tool."""
     pending: str = "This call is still waiting for its result."
     """What stands in for the result of a live call that the conversation has gone past."""
 
@@ -83,8 +90,10 @@ class SettleLink(Options):
             return
         settle = _Settle(self, history, call)
         asked = [*settle.link_edits(), *settle.own_outputs()]
-        # What is only referred to is judged behind the link that will be sent.
-        yield from asked or settle.reference_edits()
+        if not asked and settle.informed:
+            # What is only referred to is judged behind the link that will be sent.
+            yield from References(history.turns, call, settle.ledger, settle.by_value).edits()
+        yield from asked
 
 
 class _Settle:
@@ -227,10 +236,11 @@ class _Settle:
         real = {at for at, call in missing.items() if call.call_id in self.ledger.outputs}
         here = {there: at for at, there in overlap.pairs.items()}
         without = missing.keys() - real - here.keys()
-        left_out = without if without and overlap.covering(without) is not None else set()
-        for after, there in overlap.merged():
-            turn = self._by_value(overlap.there[there])
-            if there in left_out or turn is None:
+        # Whole but for calls that nobody answered: then their owner took them out.
+        whole = bool(without) and overlap.covering(without) is not None
+        for after, there in () if whole else overlap.merged():
+            turn = self.by_value(overlap.there[there])
+            if turn is None:
                 continue
             call = missing.get(there)
             if call is not None and there not in real and not call.closable:
@@ -243,13 +253,13 @@ class _Settle:
             for output, missed in self._output_of(missing[there]):
                 yield Insert(here[there], output, rule=rule, why=missed)
 
-    def _by_value(self, turn: Turn) -> Turn | None:
+    def by_value(self, turn: Turn) -> Turn | None:
         """A turn of the ledger as it can be sent without the server's copy."""
         if turn.id is None or turn.id in self.stored:
             return turn
         item = turn.items[0] if turn.items else None
-        by_value = self.call.target.reasoning_by_value
-        if isinstance(item, Reasoning) and item.proof is None and not by_value:
+        readable = self.call.target.reasoning_by_value
+        if isinstance(item, Reasoning) and item.proof is None and not readable:
             return None
         keeps = turn.needs_id or self.call.target.unstored_ids == "keep"
         return turn if keeps else replace(turn, id=None)
@@ -272,15 +282,21 @@ class _Settle:
             for turn in self.call.turns_of([self.ledger.outputs[call_id]]):
                 yield turn, f"the output of {call_id} was made and not sent"
             return
-        live = call_id in self.call.context.live_calls
         result = ToolResult(
             call_id,
-            envelope.close(call_id, self.options.pending if live else self.options.interrupted),
+            envelope.close(call_id, self._sentence(call)),
             kind=call.answered_by[0],
             synthetic=True,
             closes=call,
         )
         yield Turn("tool", (result,)), f"call {call_id} waits for a result and has none"
+
+    def _sentence(self, call: ToolCall) -> str:
+        if call.call_id in self.call.context.live_calls:
+            return self.options.pending
+        if call.name in self.options.side_effecting:
+            return self.options.effect_unknown
+        return self.options.interrupted
 
     def _leave(self, link: Link, rule: str, why: str) -> SetField:
         key = "conversation" if link.conversation is not None else "previous_response_id"
@@ -288,7 +304,7 @@ class _Settle:
 
     def _in_front(self, turns: Iterable[Turn], rule: str, why: str) -> Iterator[Edit]:
         for turn in turns:
-            new = self._by_value(turn)
+            new = self.by_value(turn)
             if new is not None:
                 yield Insert(FRONT, new, rule=rule, why=why)
 
@@ -302,10 +318,10 @@ class _Settle:
 
     def _later_maker(self, overlap: Overlap) -> Asked | None:
         """Move the link to the response that made a call, when the input has only its output."""
-        known = {item.call_id for turn in overlap.there for item in _calls(turn)}
+        known = {item.call_id for turn in overlap.there for item in calls_of(turn)}
         made_by = self.ledger.later_calls(self.link)
         for turn in self.turns if made_by else ():
-            known |= {item.call_id for item in _calls(turn)}
+            known |= {item.call_id for item in calls_of(turn)}
             result = answered(turn)
             if result is None or result.call_id in known:
                 continue
@@ -369,7 +385,7 @@ class _Settle:
         """Results of calls that have theirs on the server, or further up in the input."""
         rule = self._rule(Fault.SECOND_RESULT)
         held = {result.call_id: result for turn in overlap.there if (result := answered(turn))}
-        called = {item.call_id for turn in overlap.there for item in _calls(turn)}
+        called = {item.call_id for turn in overlap.there for item in calls_of(turn)}
         open_ids = Counter(call.call_id for call in overlap.waiting.values())
         first: dict[str | None, ToolResult] = {}
         for at in self._real_first(overlap):
@@ -399,81 +415,11 @@ class _Settle:
         own: set[str | None] = set()
         found: list[int] = []
         for at, turn in enumerate(self.turns):
-            own |= {item.call_id for item in _calls(turn) if at not in overlap.pairs}
+            own |= {item.call_id for item in calls_of(turn) if at not in overlap.pairs}
             result = answered(turn)
             if result is not None and at not in overlap.pairs and result.call_id not in own:
                 found.append(at)
         return sorted(found, key=lambda at: bool((answered(self.turns[at]) or _NONE).synthetic))
-
-    # ------------------------------------------------------------ what is only referred to
-
-    def reference_edits(self) -> Iterator[Edit]:
-        """Say what references and bare ids name, where the server cannot or will not look it up."""
-        if not self.informed:
-            return
-        yield from self._gone_containers()
-        if not any(map(_is_bare, self.turns)):
-            return
-        results = {result.call_id for turn in self.turns if (result := answered(turn))}
-        leads = Seals(self.call.context.ledger, self.call.context).leads
-        inline = {turn.id for turn in self.turns if not _is_bare(turn)}
-        for at, turn in enumerate(self.turns):
-            if turn.id is None or not _is_bare(turn):
-                continue
-            held = self.held.get(turn.id)
-            if held is None:
-                if turn.id not in inline:
-                    yield from self._lost(at, turn)
-            elif refers(turn) and {call.call_id for call in _calls(held)} & results:
-                rule = self.rules[Fault.CALL_BY_REFERENCE]
-                led = at > 0 and self.turns[at - 1].id == leads.get(turn.id, "")
-                new = replace(held, at=turn.at, id=turn.id if led else None)
-                yield Replace(at, new, rule=rule, why="its output is sent, so the call is too")
-
-    @cached_property
-    def held(self) -> dict[str, Turn]:
-        """By id: what the server would find."""
-        turns = self.call.turns_of(self.ledger.stored_items())
-        return {turn.id: turn for turn in turns if turn.id is not None}
-
-    @cached_property
-    def issued(self) -> dict[str, Turn]:
-        """By id: what the server made, and may not have kept."""
-        turns = self.call.turns_of(self.ledger.issued_items())
-        return {turn.id: turn for turn in turns if turn.id is not None}
-
-    def _lost(self, at: int, turn: Turn) -> Iterator[Edit]:
-        rule = self.rules[Fault.REFERENCE_LOST]
-        known = self.issued.get(turn.id or "")
-        new = None if known is None or _is_bare(known) else self._by_value(known)
-        if new is None:
-            yield Drop(at, rule=rule, why=f"the server does not have {turn.id}", loss=Loss.ID)
-        else:
-            new = replace(new, at=turn.at)
-            yield Replace(at, new, rule=rule, why=f"{turn.id} is not stored: it is sent by value")
-
-    def _gone_containers(self) -> Iterator[Edit]:
-        """Quote what ran in a container that is gone: the server would look for it."""
-        for at, turn in enumerate(self.turns if self.ledger.expired_containers else ()):
-            item = turn.items[0] if turn.items else None
-            keys = fields(item.raw) if isinstance(item, ToolCall) else None
-            if keys is None or keys.get("container_id") not in self.ledger.expired_containers:
-                continue
-            assert isinstance(item, ToolCall)
-            rule = self.rules[Fault.CONTAINER_GONE]
-            where, outputs = self.call.where(turn), keys.get("outputs")
-            text = envelope.quote_call(
-                item.arguments
-                if isinstance(item.arguments, str)
-                else json_text(item.arguments, where),
-                None if outputs is None else json_text(outputs, where),
-                call_id=None,
-                name=item.kind,
-            )
-            why = f"container {keys.get('container_id')} is gone: quoted as data"
-            yield Drop(at, rule=rule, why=why)
-            new = Turn("user", (Text(text),), at=turn.at, source=turn.source)
-            yield Insert(at, new, rule=rule, why=why)
 
 
 def _is_news(turn: Turn) -> bool:
@@ -493,26 +439,8 @@ def _values(overlap: Overlap) -> set[int]:
     return set(overlap.pairs.values())
 
 
-def _calls(turn: Turn) -> Iterator[ToolCall]:
-    return (item for item in turn.items if isinstance(item, ToolCall) and item.answered_by)
-
-
 def _led(turns: tuple[Turn, ...], at: int) -> int:
     """The turn that a reasoning turn leads."""
     while at < len(turns) and is_reasoning(turns[at]):
         at += 1
     return at
-
-
-def _is_bare(turn: Turn) -> bool:
-    """Whether only an id says what it is: a reference, or an item of the server without more."""
-    if refers(turn):
-        return True
-    item = turn.items[0] if turn.items else None
-    if not isinstance(item, ToolCall) or item.answered_by or not turn.needs_id:
-        return False
-    return (fields(item.raw) or {}).keys() <= BARE
-
-
-BARE = frozenset({"type", "id", "status"})
-"""The keys of an item that says nothing by itself."""

@@ -121,8 +121,9 @@ def _local(pen: Pen, how: str, held: Items) -> tuple[Items, Items]:
             ], held
         case "tail" if proofs:
             start = pen.below(proofs[-1] + 1)
-            # An output without its call is no history of anybody's.
-            return [item for item in held[start:] if not _lost_output(item, held[start:])], held
+            tail = held[start:]
+            # An output without its call is no history of anybody's, and neither is one with holes.
+            return (held if any(_lost_output(item, tail) for item in tail) else tail), held
         case "edited" if proofs:
             users = [at for at in range(proofs[-1]) if held[at].get("role") == "user"]
             if users:
