@@ -101,13 +101,13 @@ def peer(name: str, api: str, lane: str, key: str) -> Cleaner:
 
 def own_cleaners() -> list[Cleaner]:
     """Nobody, for comparison, and convnorm in each way it can be called."""
-    ways = [False, True] if "last_request" in Context.model_fields else [False]
     return [
         cleaner
         for api in WRITERS
         for cleaner in (
             Cleaner("as it is", api, list),
-            *(ours(api, remember=remember) for remember in ways),
+            ours(api, remember=False),
+            ours(api, remember=True),
         )
     ]
 
@@ -204,11 +204,6 @@ def report(wild: Sequence[History], late: Sequence[History], cleaners: Sequence[
         f"Measured on {today} with Python {python_version()}, seed {SEED}: {'; '.join(versions)}.",
         f"Passes of convnorm: {', '.join(BUILTIN)}.",
     ]
-    if "last_request" not in Context.model_fields:
-        parts.append(
-            "`Context` has no field `last_request` in this version, so convnorm was measured only "
-            "without it."
-        )
     for api in WRITERS:
         mine = {name: score for (its_api, name), score in scores.items() if its_api == api}
         columns = list(mine["as it is"].wild)

@@ -64,6 +64,15 @@ def test_everything_is_valid_and_nothing_is_lost(cleaner: Cleaner) -> None:
     assert {} == scores.broken_rules
 
 
+def test_the_last_request_keeps_the_prefix() -> None:
+    """Told what it sent, convnorm sends it again in every history; else late results are moved."""
+    kept = {(each.api, each.name): measure(each, (), LATE).late["prefix kept"] for each in OURS}
+
+    for api in ("openai.chat", "openai.responses"):
+        assert len(LATE) == kept[api, "convnorm, with last_request"]
+        assert len(LATE) > kept[api, "convnorm"]
+
+
 def test_every_chat_call_is_answered_once_and_at_once() -> None:
     """A judge that knows nothing of convnorm's rules agrees."""
     (cleaner,) = (each for each in OURS if each.api == "openai.chat" and each.name == "convnorm")
