@@ -15,6 +15,7 @@ from convnorm.edits import Loss
 from convnorm.envelope import is_turn
 from convnorm.intake import take_apart
 from convnorm.pipeline import Change, run
+from convnorm.rules import RULES
 from convnorm.testing.reading import (
     FOREIGN,
     SPEAKERS,
@@ -156,10 +157,11 @@ def frozen_prefix(growth: Growth, policy: AnyPolicy = None, *, returned: bool) -
     """With the last request in the context all of it stays; returns whether a result came late.
 
     The caller's history grows as it came, or, with `returned`, as the list that was sent before.
-    What is sent is still sound, nothing is lost, and a second run makes no edit. Three things are
-    let off: a caller's own history that replays itself, since what was sent in the middle of a
-    replay is a copy now; one of which messages were joined, since it does not show how many came at
-    a time; and items that stand last only while the server has not done with them.
+    What is sent is still sound, nothing is lost, and a second run makes no edit. Four things are
+    let off: a rule that judges old messages by new ones; a caller's own history that replays
+    itself, since what was sent in the middle of a replay is a copy now; one of which messages were
+    joined, since it does not show how many came at a time; and items that stand last only while the
+    server has not done with them.
     """
     key = history_key(growth.after.request)
     given = growth.after.request[key]
@@ -194,7 +196,7 @@ def frozen_prefix(growth: Growth, policy: AnyPolicy = None, *, returned: bool) -
             or any(edit.by == "repair_roles" and edit.what == "drop" for edit in report.edits)
         )
         if any(NOT_KEPT in one for one in report.assumed):
-            if hidden:
+            if hidden or any(RULES[rule].retroactive for rule in _named_in(report.assumed)):
                 return late  # what was sent in pieces is a copy or joined, and its end is lost
             _fail(f"given up: {report.assumed}", sample, sent)
         if dump(list(map(wire, report.messages[: len(sent)]))) != dump(list(map(wire, sent))):
@@ -208,6 +210,11 @@ def frozen_prefix(growth: Growth, policy: AnyPolicy = None, *, returned: bool) -
         edits = (*edits, *report.edits)
         sent, start = report.messages, end
     return late
+
+
+def _named_in(assumed: tuple[str, ...]) -> list[str]:
+    """The rules that what is assumed names."""
+    return [one for one in re.findall(r"\[([a-z0-9-]+)\]", " ".join(assumed)) if one in RULES]
 
 
 def _passes_by(element: Mapping[str, Any]) -> bool:
@@ -558,7 +565,21 @@ def _frontier(sample: Sample, policy: AnyPolicy) -> int:
         for at, element in enumerate(map(wire, report.messages))
         if element.get("status") == "in_progress" or element.get("type") == "compaction_trigger"
     ]
-    return min([*closed, *working, len(report.messages)])
+    return min([*closed, *working, *_open_turn(sample, policy, report), len(report.messages)])
+
+
+def _open_turn(sample: Sample, policy: AnyPolicy, report: Report) -> list[int]:
+    """What a later turn can ask for: reasoning of all replies since the user spoke, where a call
+    comes among them, or that sealed reasoning goes once there is newer one.
+    """
+    target = take_apart(sample.request, policy, None).call.target
+    sent = [wire(each) for each in report.messages]
+    if target.responses.one_sealed_response:
+        return [at for at, one in enumerate(sent) if one.get("type") == "reasoning"]
+    if not target.chat.turns_think:
+        return []
+    start = max((at for at, one in enumerate(sent) if one.get("role") == "user"), default=-1)
+    return [at for at, one in enumerate(sent) if at > start and one.get("role") == "assistant"]
 
 
 def _may_go_on(sent: Mapping[str, Any], end: int, policy: AnyPolicy, sample: Sample) -> bool:

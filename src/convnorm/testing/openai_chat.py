@@ -104,6 +104,23 @@ def result(pen: Pen, call_id: str) -> Element:
     return {**turn, "tool_call_id": call_id}
 
 
+def details(pen: Pen) -> list[Element]:
+    """What a model thought, as a gateway hands it on, with its signature."""
+    return [{"type": "reasoning.encrypted", "id": pen.id("rs"), "data": f"sealed-{pen.number()}"}]
+
+
+def thoughtful(pen: Pen, turn: Element) -> Element:
+    """The reply with its reasoning, where the server wants it back."""
+    profile = pen.target.chat
+    if turn["role"] != "assistant":
+        return turn
+    if profile.thinks and profile.reasoning_returned and not turn.get("reasoning_content"):
+        turn = {**turn, "reasoning_content": f"thought {pen.number()}"}
+    if profile.signed_calls and turn.get("tool_calls"):
+        turn = {**turn, "reasoning_details": details(pen)}
+    return turn
+
+
 def calling(pen: Pen, calls: Sequence[Element]) -> Element:
     """The assistant message that makes `calls`."""
     turn: Element = {"role": "assistant", "content": None, "tool_calls": list(calls)}
@@ -118,7 +135,7 @@ def calling(pen: Pen, calls: Sequence[Element]) -> Element:
             turn |= {"content": "", "reasoning_content": f"thought {pen.number()}"}
         case 5:
             turn |= {"content": [{"type": "text", "text": pen.says()}], "x_trace": pen.number()}
-    return taken(pen, turn)
+    return thoughtful(pen, taken(pen, turn))
 
 
 def exchange(pen: Pen, *, counters: bool | None = None) -> list[Element]:
@@ -183,6 +200,7 @@ def written(pen: Pen, *, linked: bool = False) -> Draft:
         return draft
     for _ in range(pen.below(5)):
         draft.elements += pen.pick(SCENES)(pen)
+    draft.elements = [thoughtful(pen, turn) for turn in draft.elements]
     return draft
 
 

@@ -19,6 +19,7 @@ from convnorm.testing.openai_chat import (
     MEDIA,
     call,
     calling,
+    details,
     exchange,
     exchanges,
     gaps,
@@ -487,6 +488,33 @@ def half_character(pen: Pen, draft: Draft) -> None:
     place(pen, draft, pen.pick((said, parts, *exchanged)), gaps)
 
 
+def _unthinking(turn: Element) -> Element:
+    """The message without what was thought before it."""
+    lost = ("reasoning_content", "reasoning_details")
+    return {key: value for key, value in turn.items() if key not in lost}
+
+
+def reasoning_lost(pen: Pen, draft: Draft) -> None:
+    """The model thinks, and its calls came back without what it thought."""
+    turn, *answers = minted(pen)
+    draft.elements += [_unthinking(turn), *answers]
+    draft.body["thinking"] = {"type": "enabled"}
+
+
+def call_unsigned(pen: Pen, draft: Draft) -> None:
+    """Calls came back without their signature."""
+    turn, *answers = minted(pen)
+    place(pen, draft, [_unthinking(turn), *answers], gaps)
+
+
+def reasoning_twice(pen: Pen, draft: Draft) -> None:
+    """Two replies carry the same reasoning."""
+    thought = details(pen)
+    for _ in range(2):
+        said = message(pen, "assistant", f"answer {pen.number()}")
+        draft.elements += [*question(pen), {**said, "reasoning_details": list(thought)}]
+
+
 _ALL: tuple[Mutator, ...] = (
     missing_result,
     missing_results,
@@ -535,6 +563,9 @@ _ALL: tuple[Mutator, ...] = (
     image_elsewhere,
     media_elsewhere,
     part_unknown,
+    reasoning_lost,
+    call_unsigned,
+    reasoning_twice,
     half_character,
     vendor_keys,
     replayed_unanswered,

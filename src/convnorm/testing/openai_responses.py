@@ -329,14 +329,22 @@ def written(pen: Pen, *, linked: bool = False) -> Draft:
     draft = Draft(KEY, [], {"model": pen.target.model or "gpt-5.1"})
     if scribe.store is not None:
         (draft.facts if scribe.chance(4) else draft.body)["store"] = scribe.store
+    profile = pen.target.responses
+    linked = linked and profile.keeps_responses
     if linked and scribe.store is not False and scribe.chance(6):
         draft.body["previous_response_id"] = scribe.id("resp")
         draft.elements += [pair(scribe, "function", scribe.call_id())[1]]
     else:
         draft.elements += opening(scribe)
     draft.elements += question(scribe)
+    # Some models take no reasoning, and some only that of the newest response.
+    scenes = SCENES
+    if profile.no_reasoning or profile.one_sealed_response:
+        scenes = tuple(scene for scene in SCENES if scene is not reasoned)
     for _ in range(scribe.below(5)):
-        draft.elements += scribe.pick(SCENES)(scribe)
+        draft.elements += scribe.pick(scenes)(scribe)
+    if profile.one_sealed_response and scribe.chance():
+        draft.elements += reasoned(scribe)
     return draft
 
 

@@ -74,6 +74,8 @@ ASKED = {
     "item_id_long": Fault.ITEM_ID_LONG,
     "system_refused": Fault.SYSTEM_REFUSED,
     "developer_refused": Fault.DEVELOPER_REFUSED,
+    "call_unsigned": Fault.UNSIGNED_CALLS,
+    "reasoning_twice": Fault.REASONING_TWICE,
     "spoken_twice": Fault.OUT_OF_TURN,
     "instructed_late": Fault.OUT_OF_TURN,
     "spoken_first": Fault.OUT_OF_TURN,
@@ -96,7 +98,7 @@ ASKED = {
 
 PENDING = "pending_result"
 """The fault of a call that is still being answered, which may not be sent while it is last."""
-SEALING = ("thought_unfollowed", "thought_empty", "thought_unsealed")
+SEALING = ("thought_unfollowed", "thought_empty")
 """Faults that are none where reasoning is read from its text."""
 
 
@@ -132,6 +134,10 @@ def _applies(name: str, target: Target) -> bool:
         return ASKED[name] in target.rules
     if name == "content_of_calls_null":
         return not {Fault.CONTENT_NULL, Fault.CONTENT_MISSING}.isdisjoint(target.rules)
+    if name == "reasoning_lost":
+        return not {Fault.REASONING_OF_CALLS, Fault.REASONING_OF_TURNS}.isdisjoint(target.rules)
+    if name == "thought_unsealed":
+        return target.responses.strict and not target.reasoning_by_value
     if name == "arguments_unparsed":
         return target.profile.parsed_arguments == "refused"
     if name.startswith("bare_reasoning") or name in SEALING:

@@ -119,6 +119,7 @@ REASONING = (
     Rule(
         id="deepseek-reasoning-content-missing",
         api=API,
+        retroactive=True,
         statement=(
             "While the model thinks, every assistant message of a turn that calls tools carries "
             "its reasoning_content, the final answer too."
