@@ -339,7 +339,6 @@ async def test_a_stream_in_no_known_format(store: HistoryStore) -> None:
         None,
         7,
     ],
-    ids=str,
 )
 async def test_a_damaged_update_stops_no_stream(store: HistoryStore, damaged: Any) -> None:
     """It is handed on as it came; the rest of the answer is kept."""
