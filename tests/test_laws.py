@@ -38,6 +38,9 @@ TARGETS = (
     ("openai.responses", None, None),
     ("openai.responses", "azure-foundry", None),
     ("openai.responses", "vllm", None),
+    ("openai.chat", "openrouter", "openai/gpt-5"),
+    ("openai.chat", "moonshot", "kimi-k2-thinking"),
+    ("openai.responses", None, "gpt-4.1"),
 )
 PARTED = TARGETS[7]
 LAWS: tuple[Callable[[Sample, Policy], object], ...] = (
