@@ -79,6 +79,7 @@ BEYOND = (
     Fault.CONVERSATION_UNKNOWN,
     Fault.DELIVERY_UNKNOWN,
     Fault.CALL_BY_REFERENCE,
+    Fault.REFERENCE_LOST,
     Fault.CONTAINER_GONE,
     Fault.FUNCTION_UNNAMED,
 )
@@ -185,17 +186,19 @@ def test_frozen_prefix(dialect: str, provider: str | None, model: str | None) ->
     policy = Policy.for_target(dialect, provider=provider, model=model)
     seen: Counter[str] = Counter()
 
+    served: dict[str, Any] = {"provider": provider, "model": model, "in_pieces": True}
+    chat = policy.resolved.chat
+
     def holds(growth: Growth, returned: bool) -> None:  # drawn
         late = laws.frozen_prefix(growth, policy, returned=returned)
         seen["late, returned" if returned else "late, own"] += late
 
-    served: dict[str, Any] = {"provider": provider, "model": model, "in_pieces": True}
-    any_fault = growing(dialect, **served)
-    settings(max_examples=EXAMPLES // 3)(given(any_fault, st.booleans())(holds))()
-    chat = policy.resolved.chat
-    if chat.alternating or chat.strict_order:  # such histories are shorter, and less comes late
-        late = growing(dialect, **served, fault="late_result")
-        settings(max_examples=EACH * 4)(given(late, st.booleans())(holds))()
+    for returned in map(st.just, (True, False)):
+        often = EXAMPLES // 3 // share(provider, model)
+        settings(max_examples=often)(given(growing(dialect, **served), returned)(holds))()
+        if chat.alternating or chat.strict_order:  # such histories are shorter, less comes late
+            late = growing(dialect, **served, fault="late_result")
+            settings(max_examples=EACH * 2)(given(late, returned)(holds))()
     assert_enough(seen, (), policy, "late, returned", "late, own")
 
 

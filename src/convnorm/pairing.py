@@ -42,15 +42,20 @@ class Pairing:
     """By batch: the last turn with a call of it."""
 
 
-def pair_up(history: History, *, batch_is_turn: bool) -> Pairing:
-    """Match every paired result with a call."""
-    return _Matcher(history, batch_is_turn=batch_is_turn).run()
+def pair_up(history: History, *, batch_is_turn: bool, settled: int = 0) -> Pairing:
+    """Match every paired result with a call.
+
+    An invented result in the first `settled` turns has the last word: what came late for its call
+    is no result any more.
+    """
+    return _Matcher(history, batch_is_turn=batch_is_turn, settled=settled).run()
 
 
 class _Matcher:
-    def __init__(self, history: History, *, batch_is_turn: bool) -> None:
+    def __init__(self, history: History, *, batch_is_turn: bool, settled: int) -> None:
         self.history = history
         self.batch_is_turn = batch_is_turn
+        self.settled = settled
         self.found = Pairing()
         self.open: dict[tuple[str, str], list[deque[Pair]]] = {}
         """By id and kind of result: batches of open calls, the newest last."""
@@ -133,7 +138,7 @@ class _Matcher:
             pair.result, pair.answered_at = place, self.turns_between
             if latest is None or latest.place < pair.place:
                 self.latest[result.call_id] = pair
-            if result.synthetic:
+            if result.synthetic and place.turn >= self.settled:
                 self.stood_in.setdefault(result.call_id, []).append(pair)
             return True
         stood_in = self.stood_in.get(result.call_id)

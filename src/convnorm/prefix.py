@@ -9,7 +9,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 from convnorm import envelope
@@ -19,7 +19,7 @@ from convnorm.ir import Item, Text, ToolCall, ToolResult, Turn, media_of, same, 
 from convnorm.wire import LIST, fields, text_of
 
 MOST_TRIES = 8
-"""How many beginnings of the caller's history are tried."""
+"""How many beginnings of the caller's history are tried, each with the results behind it too."""
 BACK = 4
 """How far from its end the last request is searched for a message that the caller has, too."""
 
@@ -146,23 +146,25 @@ class _Growth:
         """Where the beginning may end, if what its end was made into is found."""
         made = [*zip(self.whole.turns, self.whole.elements, strict=True)]
         spine = [at for at, turn in enumerate(self.turns) if _is_spine(turn)]
+        ends: list[int] = []
         for back in range(min(BACK, len(self.spine))):
             last, least = self.last[self.spine[-1 - back]], len(self.spine) - back
             found = {turn.at for turn, one in made if turn.at is not None and _equal(one, last)}
             found |= {at for at in spine if _equal(self.search.elements[at], last)}
-            if found.intersection(spine):
-                # One message can be made into two: the end may be as far behind, or nearer.
-                likely = [
-                    end
-                    for first, at in enumerate(spine)
-                    if at in found
-                    for end in spine[first : first + back + 1][::-1]
-                ]
-                # Little goes and less is added, so it is mostly the first that is far enough.
-                likely.sort(key=lambda end: end < least)
-                ends = [(self._behind_results(end), end + 1) for end in likely[:MOST_TRIES]]
-                return list(dict.fromkeys(chain.from_iterable(ends)))
-        return []
+            # One message can be made into two: the end may be as far behind, or nearer.
+            likely = [
+                end
+                for first, at in enumerate(spine)
+                if at in found
+                for end in spine[first : first + back + 1][::-1]
+            ]
+            # Little goes and less is added, so it is mostly the first that is far enough.
+            likely.sort(key=lambda end: end < least)
+            for end in likely[:MOST_TRIES]:
+                ends += (self._behind_results(end), end + 1)
+            if len(ends) >= 2 * MOST_TRIES:
+                break
+        return list(dict.fromkeys(ends))[: 2 * MOST_TRIES]
 
     def _behind_results(self, at: int) -> int:
         """Where what stands behind a message is no result: they come together."""
@@ -200,8 +202,8 @@ class _Growth:
                         left.popleft()
                     break
             else:
-                if at not in gone:
-                    break
+                if at in forms and at not in gone:
+                    break  # else nothing of it is sent
         if left:
             raise NoGrowthError("no beginning of this history was made into it")
         return len(self.turns)

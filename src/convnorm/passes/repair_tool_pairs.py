@@ -112,7 +112,9 @@ class _Repair:
     def __init__(self, options: RepairToolPairs, history: History, call: Call) -> None:
         self.options, self.turns, self.call = options, history.turns, call
         self.target, self.rules = call.target, call.target.rules
-        self.found = pair_up(history, batch_is_turn=self.target.adjacent_results)
+        batch_is_turn = self.target.adjacent_results
+        # What came late for a call that was sent, `keep_prefix` has quoted.
+        self.found = pair_up(history, batch_is_turn=batch_is_turn, settled=call.frozen)
         self.names = _Names(per_turn=self.target.unique_call_ids == "turn")
         self.uses = Counter(pair.call.call_id for pair in self.found.pairs if pair.call.call_id)
         self.leaving: set[int] = set()

@@ -5,7 +5,7 @@ They hold for every history and every default policy; call them on your own poli
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -558,14 +558,16 @@ def _frontier(sample: Sample, policy: AnyPolicy) -> int:
     made = {call.what for call in sent.calls}
     if any(call.what not in made for call in waiting):  # it is quoted, and its result will be
         closed += [said.at for said in sent.said if said.text.startswith(CALL)]
-    # What the server is still working on comes again when it is done, and what asks it to compact
-    # the history stands last.
-    working = [
-        at
-        for at, element in enumerate(map(wire, report.messages))
-        if element.get("status") == "in_progress" or element.get("type") == "compaction_trigger"
-    ]
-    return min([*closed, *working, *_open_turn(sample, policy, report), len(report.messages)])
+    elements = [wire(each) for each in report.messages]
+    working = [_led_at(elements, at) for at, each in enumerate(elements) if _passes_by(each)]
+    return min([*closed, *working, *_open_turn(sample, policy, report), len(elements)])
+
+
+def _led_at(elements: Sequence[Mapping[str, Any]], at: int) -> int:
+    """Where the reasoning begins that leads to this item: when the item moves, it leads nowhere."""
+    while at and elements[at - 1].get("type") == "reasoning":
+        at -= 1
+    return at
 
 
 def _open_turn(sample: Sample, policy: AnyPolicy, report: Report) -> list[int]:
