@@ -15,7 +15,7 @@ from typing import Any
 from convnorm import envelope
 from convnorm.context import Context
 from convnorm.errors import ConvnormError, PolicyError
-from convnorm.ir import Item, Text, ToolCall, ToolResult, Turn, media_of, same, same_item
+from convnorm.ir import Item, Media, Text, ToolCall, ToolResult, Turn, media_of, same, same_item
 from convnorm.wire import LIST, fields, text_of
 
 MOST_TRIES = 8
@@ -353,12 +353,16 @@ def _alike(one: Turn, other: Turn) -> bool:
 def _told(turn: Turn) -> list[Item]:
     """The items of a turn; its calls without their ids or results, and equal ones once."""
     told: list[Item] = []
+    in_quote = False
     for item in turn.items:
         one = item
+        if in_quote and isinstance(item, Media):
+            continue  # the quoted call returned it
+        in_quote = False
         if isinstance(item, ToolCall):
             one = replace(item, call_id=None)
         elif isinstance(item, Text) and (quoted := envelope.quoted_call(item.text)):
-            one = Text(quoted)
+            one, in_quote = Text(quoted), True
         if not (isinstance(one, ToolCall) and told and same_item(told[-1], one)):
             told.append(one)
     return told
