@@ -24,7 +24,7 @@ def litellm() -> Clean:
     from litellm.litellm_core_utils.prompt_templates import factory
 
     library.modify_params = True
-    return factory.sanitize_messages_for_tool_calling  # type: ignore[no-any-return]
+    return factory.sanitize_messages_for_tool_calling  # type: ignore[no-any-return]  # no types where mypy runs
 
 
 def openai_agents(limit: int | None) -> Clean:
@@ -38,7 +38,7 @@ def openai_agents(limit: int | None) -> Clean:
         id="msg_1", type="message", role="assistant", status="completed", content=[text]
     )
 
-    class Recorder(Model):  # type: ignore[misc]
+    class Recorder(Model):  # type: ignore[misc]  # no types where mypy runs
         async def get_response(self, **given: Any) -> Any:
             self.given = given["input"]
             return ModelResponse(output=[reply], usage=Usage(), response_id=None)
@@ -73,7 +73,7 @@ def openai_agents(limit: int | None) -> Clean:
     def clean(items: Messages) -> Messages:
         session = Session(items[:-1])
         loop.run(Runner.run(agent, items[-1:], session=session, run_config=config))
-        return model.given  # type: ignore[no-any-return]
+        return model.given  # type: ignore[no-any-return]  # no types where mypy runs
 
     return clean
 
@@ -88,7 +88,7 @@ def langchain(*, patch: bool) -> Clean:
 
     given: list[Any] = []
 
-    class Recorder(BaseChatModel):  # type: ignore[misc]
+    class Recorder(BaseChatModel):  # type: ignore[misc]  # no types where mypy runs
         @property
         def _llm_type(self) -> str:
             return "recorder"
@@ -101,7 +101,7 @@ def langchain(*, patch: bool) -> Clean:
 
     def clean(messages: Messages) -> Messages:
         agent.invoke({"messages": convert_to_messages(messages)})
-        return convert_to_openai_messages(given)  # type: ignore[no-any-return]
+        return convert_to_openai_messages(given)  # type: ignore[no-any-return]  # no types where mypy runs
 
     return clean
 

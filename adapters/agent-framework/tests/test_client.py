@@ -91,7 +91,7 @@ async def test_a_second_policy_takes_the_place(strict_server: StrictServer) -> N
 
         assert client._inner_get_response == wrapped
         with pytest.raises(PolicyError, match="on_error"):
-            normalize_client(client, on_error="quietly")  # type: ignore[arg-type]
+            normalize_client(client, on_error="quietly")  # type: ignore[arg-type]  # on purpose
 
 
 async def broken(server: StrictServer, client: Any, times: int = 1) -> None:

@@ -21,7 +21,7 @@ TWO_CALLS = Reply(
 )
 
 
-@function_tool(failure_error_function=None)  # type: ignore[untyped-decorator]
+@function_tool(failure_error_function=None)  # type: ignore[untyped-decorator]  # no types where mypy runs
 def broken() -> str:
     """Fails, and ends the run."""
     raise RuntimeError("out of order")

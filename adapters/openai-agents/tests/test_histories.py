@@ -223,10 +223,10 @@ async def test_the_session_keeps_its_context() -> None:
     """The SDK's context reaches an inner session that takes it, and no other."""
     heard = []
 
-    class Own(SQLiteSession):  # type: ignore[misc]
+    class Own(SQLiteSession):  # type: ignore[misc]  # no types where mypy runs
         async def get_items(self, limit: int | None = None, *, wrapper: Any = None) -> list[Any]:
             heard.append(wrapper)
-            return await super().get_items(limit)  # type: ignore[no-any-return]
+            return await super().get_items(limit)  # type: ignore[no-any-return]  # no types where mypy runs
 
         async def add_items(self, items: list[Any], *, wrapper: Any = None) -> None:
             await super().add_items(items)

@@ -113,7 +113,7 @@ async def test_the_inner_model_is_asked() -> None:
     """Closing, advice and whatever else a model can do are the inner model's."""
     heard = []
 
-    class Own(OpenAIResponsesModel):  # type: ignore[misc]
+    class Own(OpenAIResponsesModel):  # type: ignore[misc]  # no types where mypy runs
         greeting = "hello"
 
         async def close(self) -> None:
@@ -148,7 +148,7 @@ def test_hooks_pass_everything_on() -> None:
 async def test_hooks_of_your_own_hear_the_same(stream: bool) -> None:
     """Behind ours, a user's hooks hear what they hear alone."""
 
-    class Own(RunHooks[Any]):  # type: ignore[misc]
+    class Own(RunHooks[Any]):  # type: ignore[misc]  # no types where mypy runs
         def __init__(self) -> None:
             self.heard: list[str] = []
 
@@ -191,7 +191,7 @@ async def test_hooks_of_your_own_hear_the_same(stream: bool) -> None:
 async def test_an_output_is_noted_as_the_sdk_sends_it() -> None:
     """What the hooks tell the ledger is the item that the SDK makes of the tool's result."""
 
-    @function_tool  # type: ignore[untyped-decorator]
+    @function_tool  # type: ignore[untyped-decorator]  # no types where mypy runs
     def table() -> dict[str, list[int]]:
         """Rows."""
         return {"rows": [1, 2]}
@@ -202,7 +202,7 @@ async def test_an_output_is_noted_as_the_sdk_sends_it() -> None:
         noted = []
         note = provider.keeper.observed_output
 
-        class Listening(type(provider.keeper)):  # type: ignore[misc]
+        class Listening(type(provider.keeper)):  # type: ignore[misc]  # no types where mypy runs
             def observed_output(self, item: object) -> None:
                 noted.append(item)
                 note(item)

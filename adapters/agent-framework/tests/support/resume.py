@@ -31,7 +31,7 @@ def providers() -> list[Any]:
 async def main(what: str, kind: str, base_url: str, folder: str) -> None:
     """Talk for two turns; `leave` the first at its first update, or `go_on` behind that."""
     storage = af.FileCheckpointStorage(Path(folder))
-    async with CLIENTS[kind](Address(base_url)) as client:  # type: ignore[arg-type]
+    async with CLIENTS[kind](Address(base_url)) as client:  # type: ignore[arg-type]  # an address is all it asks
         normalize_client(client, on_error="raise")
         workflow = desk(client, providers=providers, checkpoint_storage=storage)
         given = words([], "USER-1 ...")
