@@ -87,15 +87,12 @@ REPAIRS = {
     },
 }
 """By pass: the rules that nothing it leaves behind can break."""
-LEFT_TO = {"repair_tool_pairs": "legalise_ids"}
-"""By pass: the one that is there for some places of these rules, as `check` says; here, ids that
-are numbers."""
+LEFT_TO = {"repair_tool_pairs": "legalise_ids", "scrub_fields": "repair_roles"}
+"""By pass: the one that is there for some places of these rules, as `check` says: ids that are
+numbers, and the keys of a chat message among items."""
 UNSURE = {"resp-id-prefix"}
 """Rules that are disputed for some kinds of items, where no pass acts: it would cost an id."""
-FOR_OTHERS = {
-    "repair_tool_pairs": {"calls_misplaced", "tool_message"},
-    "scrub_fields": {"tool_message"},
-}
+FOR_OTHERS = {"repair_tool_pairs": {"calls_misplaced", "tool_message"}}
 """By pass: faults under which it cannot keep its promise alone, since nobody but the assistant can
 call a tool, and a message of Chat Completions is none of the other API before it has its role."""
 

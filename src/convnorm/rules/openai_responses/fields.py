@@ -67,11 +67,13 @@ def _unknown_fields(scan: ResponsesScan) -> Iterator[Finding]:
         item = scan.views[at] or {}
         kind = item_type(item)
         allowed, doubtful = ITEMS[kind].keys, DISPUTED_KEYS.get(kind, ())
+        # A tool message of Chat Completions has its keys, and becomes an output with them.
+        repaired = "repair_roles" if item.get("role") == "tool" else AS_THE_RULE
         for key in item:
             if key not in allowed:
                 said = f"a {kind} has no {shown(key)}"
                 # Nobody drops calls that were made in the shape of another API.
-                repair = None if key in CALLING and item[key] else AS_THE_RULE
+                repair = None if key in CALLING and item[key] else repaired
                 yield Finding(at, f".{key_name(key)}", said, repair=repair, disputed=unsure)
             elif key in doubtful:
                 said = f"a {kind} with {shown(key)} was refused by some servers"
