@@ -13,9 +13,7 @@ settings.register_profile(
 settings.register_profile(
     "ci", settings.get_profile("dev"), max_examples=EXAMPLES, derandomize=True
 )
-settings.register_profile(
-    "thorough", settings.get_profile("dev"), max_examples=EXAMPLES * 10, print_blob=True
-)
+settings.register_profile("thorough", settings.get_profile("ci"), max_examples=EXAMPLES * 10)
 settings.load_profile(os.environ.get("CONVNORM_PROFILE", "dev"))
 
 # The tests on real SDK objects run in the lanes that have an SDK.
