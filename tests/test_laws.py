@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
 from typing import Any, Never
 
 import pytest
@@ -13,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from convnorm import Policy, check, explain
-from convnorm.targets import Fault, Target
+from convnorm.targets import Fault, Target, openai_chat, openai_responses
 from convnorm.testing import laws
 from convnorm.testing.reading import dump
 from convnorm.testing.strategies import (
@@ -58,6 +60,33 @@ EACH = settings().max_examples // 2
 """How often each fault is put into a history, beside others."""
 ENOUGH = settings().max_examples // 2
 """How often each premise must be met in a run, so that a law is never kept by having no cases."""
+
+VARIANTS = (
+    ("openai.chat", "anthropic", None),  # of which nothing is known beside that it speaks this API
+    ("openai.chat", "azure", None),
+    ("openai.chat", "azure", "gpt-5"),
+    ("openai.chat", "azure-foundry", "o1-mini"),
+    ("openai.chat", "copilot", None),
+    ("openai.chat", "deepseek", None),
+    ("openai.chat", "deepseek", "deepseek-reasoner"),
+    ("openai.chat", "deepseek", "deepseek-v4"),
+    ("openai.chat", "llama.cpp", None),
+    ("openai.chat", "llama.cpp", "mistralai/Mistral-7B-Instruct-v0.3"),
+    ("openai.chat", "llama.cpp", "google/gemma-2-9b"),
+    ("openai.chat", "moonshot", None),
+    ("openai.chat", "openrouter", "google/gemini-3-pro"),
+    ("openai.chat", "openrouter", "mistralai/mistral-large"),
+    ("openai.chat", "sglang", None),
+    ("openai.chat", "sglang", "google/gemma-2-9b"),
+    ("openai.responses", "anthropic", None),
+    ("openai.responses", "anthropic", "gpt-4.1"),
+    ("openai.responses", "azure", "gpt-6"),
+    ("openai.responses", "azure-foundry", "gpt-4.1"),
+    ("openai.responses", "codex-backend", None),
+    ("openai.responses", "ollama", None),
+)
+"""What else servers and models are known to differ in: other sums of the same differences mostly,
+so that they are looked at less."""
 
 for_every_target = pytest.mark.parametrize("dialect, provider, model", TARGETS)
 
@@ -104,6 +133,12 @@ def repairable(target: Target) -> set[str]:
     return set(rules.values())
 
 
+def own_rules(target: Target) -> set[str]:
+    """The rules that the passes repair for this target and for none of `TARGETS`."""
+    others = [Policy.for_target(name, provider=one, model=model) for name, one, model in TARGETS]
+    return repairable(target).difference(*(repairable(policy.resolved) for policy in others))
+
+
 def premises(sample: Sample, policy: Policy) -> set[str]:
     """The rules that this sample breaks, or that nothing is wrong with it."""
     found = check(sample.request, policy, context=sample.context, disputed=True)
@@ -136,6 +171,18 @@ def assert_enough(
     assert not scarce
 
 
+def obeyed(sample: Sample, policy: Policy) -> bool:
+    """Every law of single requests holds; whether anything was invented."""
+    invented = False
+    for law in LAWS:
+        try:
+            met = law(sample, policy)
+        except AssertionError as broken_law:
+            raise AssertionError(f"{law.__name__}: {broken_law}") from None
+        invented |= law is laws.honest and bool(met)
+    return invented
+
+
 @for_every_target
 def test_laws(dialect: str, provider: str | None, model: str | None) -> None:
     """Every law holds for valid histories and for broken ones, whichever rule they break."""
@@ -144,13 +191,7 @@ def test_laws(dialect: str, provider: str | None, model: str | None) -> None:
 
     def holds(sample: Sample) -> None:
         seen.update(premises(sample, policy))
-        for law in LAWS:
-            try:
-                met = law(sample, policy)
-            except AssertionError as broken_law:
-                raise AssertionError(f"{law.__name__}: {broken_law}") from None
-            if law is laws.honest:
-                seen["something invented"] += bool(met)
+        seen["something invented"] += obeyed(sample, policy)
 
     served: dict[str, Any] = {"provider": provider, "model": model}
     sound = settings(max_examples=EACH * 2 // share(provider, model))
@@ -159,6 +200,53 @@ def test_laws(dialect: str, provider: str | None, model: str | None) -> None:
         settings(max_examples=often)(given(broken(dialect, **served, fault=fault))(holds))()
     wanted = repairable(policy.resolved)
     assert_enough(seen, wanted, policy, "nothing wrong", "something invented")
+
+
+@pytest.mark.parametrize("dialect, provider, model", VARIANTS)
+def test_laws_of_variants(dialect: str, provider: str | None, model: str | None) -> None:
+    """Every law holds for what else is known of servers; what only some of them ask comes up."""
+    policy = Policy.for_target(dialect, provider=provider, model=model)
+    served: dict[str, Any] = {"provider": provider, "model": model}
+    seen: Counter[str] = Counter()
+
+    def holds(sample: Sample) -> None:
+        seen.update(premises(sample, policy))
+        obeyed(sample, policy)
+
+    def grows(growth: Growth) -> None:
+        laws.stable_prefix(growth, policy)
+
+    def stays(growth: Growth, returned: bool) -> None:  # drawn
+        laws.frozen_prefix(growth, policy, returned=returned)
+
+    settings(max_examples=EACH // 2)(given(broken(dialect, **served))(holds))()
+    settings(max_examples=EACH // 5)(given(growing(dialect, **served))(grows))()
+    pieces = growing(dialect, **served, in_pieces=True)
+    settings(max_examples=EACH // 10)(given(pieces, st.booleans())(stays))()
+    for fault in mutators(dialect, **served).keys() - mutators(dialect).keys():
+        settings(max_examples=EACH // 5)(given(broken(dialect, **served, fault=fault))(holds))()
+    scarce = {rule for rule in own_rules(policy.resolved) if seen[rule] < EACH // 10}
+    assert scarce == set()
+
+
+@pytest.mark.parametrize("records", [openai_chat, openai_responses], ids=["chat", "responses"])
+def test_every_record_is_looked_at(records: ModuleType) -> None:
+    """Whatever is known of a server or a model is among the targets above."""
+    named = {"openai.chat": openai_chat, "openai.responses": openai_responses}
+    served = [
+        (provider or "openai", model)
+        for name, provider, model in (*TARGETS, *VARIANTS)
+        if named[name] is records
+    ]
+    profiles = [records.PROVIDERS.get(provider, {}) for provider, _ in served]
+    assert [name for name, differs in records.PROVIDERS.items() if differs not in profiles] == []
+    of_models = [
+        differs
+        for provider, model in served
+        for pattern, only, differs in records.MODELS
+        if model and only in (None, provider) and re.search(pattern, model)
+    ]
+    assert [record for record in records.MODELS if record[2] not in of_models] == []
 
 
 @for_every_target

@@ -438,6 +438,13 @@ def thought_id_lost(pen: Pen, draft: Draft) -> None:
     _odd_thought(pen, draft, sealed, [easy_answer(pen)])
 
 
+def thought_of_another_response(pen: Pen, draft: Draft) -> None:
+    """Two responses have their sealed reasoning in one request."""
+    for _ in range(2):
+        sealed = {"id": pen.id("rs"), "encrypted_content": f"sealed-{pen.number()}"}
+        _odd_thought(pen, draft, sealed, [easy_answer(pen), *question(pen)])
+
+
 def key_not_taken(pen: Pen, draft: Draft) -> None:
     """Items and parts have keys that only the server's answers, or other servers, have."""
     call, output = pair(pen, "function", pen.id("call"))
@@ -631,6 +638,7 @@ _ALL: tuple[Mutator, ...] = (
     thought_empty,
     thought_unsealed,
     thought_id_lost,
+    thought_of_another_response,
     key_not_taken,
     value_odd,
     item_type_odd,

@@ -87,6 +87,7 @@ ASKED = {
     "part_unknown": Fault.MEDIA_ELSEWHERE,
     "thought_in_plain_text": Fault.REASONING_TEXT,
     "thought_id_lost": Fault.REASONING_ID_LOST,
+    "thought_of_another_response": Fault.OTHER_RESPONSE,
     "speaker_odd": Fault.SPEAKER_NAME,
     "value_odd": Fault.VALUE_ODD,
     "key_not_taken": Fault.KEY_UNKNOWN,
