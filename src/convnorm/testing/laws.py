@@ -7,10 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from convnorm import Context, Policy, Report, UnrepairableError, check, explain, normalize_request
+from convnorm import Context, Policy, UnrepairableError, check, normalize_request
 from convnorm.edits import Loss
 from convnorm.envelope import is_turn
 from convnorm.intake import take_apart
@@ -51,6 +51,42 @@ CALL = "<tool-call"
 AnyPolicy = Policy | str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a run makes of a request."""
+
+    request: dict[str, Any]
+    messages: list[Any]
+    edits: tuple[Change, ...]
+    assumed: tuple[str, ...]
+
+
+_latest: list[tuple[Sample, AnyPolicy, Made]] = []
+"""What was made last: laws that are asked about one sample in a row share a run of it."""
+
+
+def _run(
+    request: Mapping[str, Any], policy: AnyPolicy, context: Context, *, force: bool = False
+) -> Made:
+    """The work of `normalize_request`; `force` wakes passes that would sleep."""
+    done = run(take_apart(request, policy, context), force=force)
+    sent = {**done.fields, history_key(request): done.elements}
+    return Made(sent, done.elements, done.edits, done.assumed)
+
+
+def _made(sample: Sample, policy: AnyPolicy) -> Made:
+    for known, by, made in _latest:
+        if known is sample and by is policy:
+            return made
+    return _made_anew(sample, policy)
+
+
+def _made_anew(sample: Sample, policy: AnyPolicy) -> Made:
+    made = _run(sample.request, policy, sample.context)
+    _latest[:] = [(sample, policy, made)]
+    return made
+
+
 def sound(sample: Sample, policy: AnyPolicy = None) -> None:
     """What comes out is accepted; only a fault that no pass may repair is refused instead.
 
@@ -77,7 +113,7 @@ def untouched(sample: Sample, policy: AnyPolicy = None) -> None:
     also bring out another fault: then the request, with those who speak called by their usual
     names, is refused for it if the pass is left out that repairs it.
     """
-    report = explain(sample.request, policy, context=sample.context)
+    report = _made(sample, policy)
     reported = _rules(sample, policy, disputed=True)
     surprises = [edit for edit in report.edits if edit.rule not in reported]
     if surprises and any(edit.by in COPIERS for edit in report.edits):
@@ -99,13 +135,13 @@ def untouched(sample: Sample, policy: AnyPolicy = None) -> None:
 
 def conserving(sample: Sample, policy: AnyPolicy = None) -> None:
     """No text and no real result is lost, nor the order of what was said."""
-    _conserve(sample, explain(sample.request, policy, context=sample.context))
+    _conserve(sample, _made(sample, policy))
 
 
-def _conserve(sample: Sample, report: Report, earlier: tuple[Change, ...] = ()) -> None:
+def _conserve(sample: Sample, report: Made, earlier: tuple[Change, ...] = ()) -> None:
     """`earlier`: what was changed before in what is kept of the last request."""
     report = replace(report, edits=(*earlier, *report.edits))
-    before, after = read(sample.request), read(_sent(report))
+    before, after = read(sample.request), read(report.request)
     if sample.copied is False:
         taken = [each for each in report.edits if each.by in COPIERS and each.what == "drop"]
         if taken:
@@ -119,8 +155,8 @@ def _conserve(sample: Sample, report: Report, earlier: tuple[Change, ...] = ()) 
 
 def idempotent(sample: Sample, policy: AnyPolicy = None) -> None:
     """A second run makes no edit."""
-    once = _sent(explain(sample.request, policy, context=sample.context))
-    twice = explain(once, policy, context=_again(sample.context))
+    once = _made(sample, policy).request
+    twice = _run(once, policy, _again(sample.context))
     if twice.edits:
         _fail(f"a second run makes {twice.edits}", sample, once)
 
@@ -134,13 +170,13 @@ def stable_prefix(growth: Growth, policy: AnyPolicy = None) -> int:
     was invented because nothing followed yet; and where the speakers must take turns, the message
     before what may change, since the next one of the same speaker is joined to it.
     """
-    before = explain(growth.before.request, policy, context=growth.before.context)
-    after = explain(growth.after.request, policy, context=growth.after.context)
+    before = _made_anew(growth.before, policy)
+    after = _made_anew(growth.after, policy)
     end = _frontier(growth.before, policy)
     given = growth.after.request[history_key(growth.after.request)]
     replayed = {id(given[at]) for at in _dropped_copies(after)}
     end = min([end, *(at for at, each in enumerate(before.messages) if id(each) in replayed)])
-    end -= _may_go_on(_sent(before), end, policy, growth.before)
+    end -= _may_go_on(before.request, end, policy, growth.before)
     for at in range(end):
         was = dump(wire(before.messages[at]))
         now = dump(wire(after.messages[at])) if at < len(after.messages) else "nothing"
@@ -185,7 +221,7 @@ def frozen_prefix(growth: Growth, policy: AnyPolicy = None, *, returned: bool) -
             growth.after.applied,
         )
         try:
-            report = explain(sample.request, policy, context=sample.context)
+            report = _made(sample, policy)
         except UnrepairableError:
             return False  # cut off before a screenshot came
         if any(_passes_by(wire(each)) for each in sent):
@@ -228,8 +264,7 @@ NOT_KEPT = "last_request is not kept"
 
 def deterministic(sample: Sample, policy: AnyPolicy = None) -> None:
     """Two runs give the same bytes and the same report."""
-    one = explain(sample.request, policy, context=sample.context)
-    two = explain(sample.request, policy, context=sample.context)
+    one, two = _made(sample, policy), _run(sample.request, policy, sample.context)
     if dump(one.request) != dump(two.request):
         _fail("two runs differ", sample, {"one": one.request, "two": two.request})
     if one.edits != two.edits:
@@ -242,7 +277,7 @@ def pure(sample: Sample, policy: AnyPolicy = None) -> None:
     held = list(sample.request[key])
     shown = deepcopy([wire(element) for element in held])
     rest = deepcopy({name: value for name, value in sample.request.items() if name != key})
-    explain(sample.request, policy, context=sample.context)
+    _made_anew(sample, policy)
     now = sample.request[key]
     if [*map(id, now)] != [*map(id, held)] or [wire(element) for element in now] != shown:
         _fail(f"the caller's list was changed; it was {shown}", sample)
@@ -253,7 +288,7 @@ def pure(sample: Sample, policy: AnyPolicy = None) -> None:
 def honest(sample: Sample, policy: AnyPolicy = None) -> int:
     """Invented results are marked, and give way to the real ones; returns how many there were."""
     context = _again(sample.context)
-    once = _sent(explain(sample.request, policy, context=sample.context))
+    once = _made(sample, policy).request
     key = history_key(once)
     real_before = {result.output for result in read(sample.request).results}
     closed = [
@@ -266,7 +301,7 @@ def honest(sample: Sample, policy: AnyPolicy = None) -> int:
             _fail(f"an invented result is not marked: {result.output}", sample, once)
     for result in closed[:1]:
         late = _real(once[key][result.at], key)
-        twice = _sent(explain({**once, key: [*once[key], late]}, policy, context=context))
+        twice = _run({**once, key: [*once[key], late]}, policy, context).request
         now = read(twice).results
         real = [each.id for each in now if each.call and "the real result" in each.texts]
         invented = [each for each in now if each.invented]
@@ -277,8 +312,8 @@ def honest(sample: Sample, policy: AnyPolicy = None) -> int:
 
 def surveyed(sample: Sample, policy: AnyPolicy = None) -> None:
     """The survey never misses: waking every pass makes no edit more."""
-    woken = run(take_apart(sample.request, policy, sample.context))
-    forced = run(take_apart(sample.request, policy, sample.context), force=True)
+    woken = _made(sample, policy)
+    forced = _run(sample.request, policy, sample.context, force=True)
     if woken.edits != forced.edits:
         _fail(f"passes that slept would have made {forced.edits} of {woken.edits}", sample)
 
@@ -305,10 +340,6 @@ def _shown(request: object) -> str:
     return "\n".join(lines)
 
 
-def _sent(report: Report) -> dict[str, Any]:
-    return report.request or {}
-
-
 def _again(context: Context) -> Context:
     """The facts that still hold for what was sent; labels and positions were of the input."""
     return context.model_copy(update={"sources": (), "provenance": Context().provenance})
@@ -322,10 +353,8 @@ def _rules(sample: Sample, policy: AnyPolicy, *, disputed: bool) -> set[str]:
 def _rules_without_copies(sample: Sample, policy: AnyPolicy) -> set[str]:
     whole = take_apart(sample.request, policy, sample.context).policy
     passes = tuple(each for each in whole.passes if each.name in COPIERS)
-    once = explain(
-        sample.request, whole.model_copy(update={"passes": passes}), context=sample.context
-    )
-    return _rules(Sample(_sent(once), _again(sample.context)), policy, disputed=True)
+    once = _run(sample.request, whole.model_copy(update={"passes": passes}), sample.context)
+    return _rules(Sample(once.request, _again(sample.context)), policy, disputed=True)
 
 
 def _plainly(sample: Sample) -> Sample:
@@ -354,11 +383,11 @@ def _rules_without(name: str, sample: Sample, policy: AnyPolicy) -> set[str]:
             "unrepairable": "send",
         }
     )
-    left = explain(sample.request, others, context=sample.context)
-    return _rules(Sample(_sent(left), _again(sample.context)), policy, disputed=True)
+    left = _run(sample.request, others, sample.context)
+    return _rules(Sample(left.request, _again(sample.context)), policy, disputed=True)
 
 
-def _dropped_copies(report: Report) -> set[int]:
+def _dropped_copies(report: Made) -> set[int]:
     """The elements that went, or lost something, because the same thing is elsewhere."""
     return _places(report, lambda edit: edit.what == "drop" and edit.rule in COPIES)
 
@@ -369,14 +398,14 @@ def _loses_reasoning(edit: Change) -> bool:
     return whole and edit.loss == Loss.REASONING
 
 
-def _places(report: Report, wanted: Callable[[Change], bool]) -> set[int]:
+def _places(report: Made, wanted: Callable[[Change], bool]) -> set[int]:
     """The elements that an edit of this sort was about."""
     places = [re.search(r"\[(\d+)\]", edit.where) for edit in report.edits if wanted(edit)]
     return {int(place[1]) for place in places if place}
 
 
 def _conserve_said(
-    before: Reading, after: Reading, copies: set[int], sample: Sample, report: Report
+    before: Reading, after: Reading, copies: set[int], sample: Sample, report: Made
 ) -> None:
     ids = {said.id for said in after.said if said.id}
     unusable = {
@@ -401,7 +430,7 @@ def _conserve_said(
 
 
 def _conserve_media(
-    before: Reading, after: Reading, copies: set[int], sample: Sample, report: Report
+    before: Reading, after: Reading, copies: set[int], sample: Sample, report: Made
 ) -> None:
     """Every medium is still there, if only quoted; those in messages in their order."""
     there = Counter(medium.text for medium in after.media)
@@ -463,7 +492,7 @@ class Told:
 
 
 def _conserve_calls(
-    before: Reading, after: Reading, copies: set[int], sample: Sample, report: Report
+    before: Reading, after: Reading, copies: set[int], sample: Sample, report: Made
 ) -> None:
     late = sample.context.last_request is not None
     quotes = [words_in(said) for said in after.said] if late else _new_quotes(before, after)
@@ -478,7 +507,7 @@ def _conserve_calls(
 
 
 def _conserve_results(
-    before: Reading, after: Reading, copies: set[int], sample: Sample, report: Report
+    before: Reading, after: Reading, copies: set[int], sample: Sample, report: Made
 ) -> None:
     """Each real result answers its own call, or is quoted in a turn that was not there before."""
     answers = [result for result in after.results if not result.invented]
@@ -539,10 +568,10 @@ def _frontier(sample: Sample, policy: AnyPolicy) -> int:
         facts = facts.model_copy(update={"sources": facts.sources[: ahead[0]]})
         return _frontier(Sample(start, facts), policy) if ahead[0] else 0
     try:
-        report = explain(sample.request, policy, context=facts)
+        report = _run(sample.request, policy, facts)
     except UnrepairableError:  # cut off before a screenshot came
         return 0
-    sent = read(_sent(report))
+    sent = read(report.request)
     closed = [result.call.at for result in sent.results if result.invented and result.call]
     # A copy of a call may have gone because it was unanswered.
     waiting = list(given.unanswered)
@@ -570,7 +599,7 @@ def _led_at(elements: Sequence[Mapping[str, Any]], at: int) -> int:
     return at
 
 
-def _open_turn(sample: Sample, policy: AnyPolicy, report: Report) -> list[int]:
+def _open_turn(sample: Sample, policy: AnyPolicy, report: Made) -> list[int]:
     """What a later turn can ask for: reasoning of all replies since the user spoke, where a call
     comes among them, or that sealed reasoning goes once there is newer one.
     """
