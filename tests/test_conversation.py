@@ -139,6 +139,9 @@ class RandomRun(RuleBasedStateMachine):
             self.talk.failed()
             return
         self.server.forget(sent)
+        stored, before = self.whole
+        known = [at for at, item in enumerate(before) if "id" in item]
+        self.whole = (stored, before[: min(known, default=len(before))])  # ids may have expired too
         self.talk.failed(
             RefusedError("previous_response_not_found", 400)
             if "previous_response_id" in sent
