@@ -1,4 +1,5 @@
 import logging
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -9,10 +10,11 @@ from agents import (
     function_tool,
 )
 from convnorm_openai_agents import Hooks, NormalizingModelProvider, normalize_model
+from openai import BadRequestError
 from play import add, config, run, site
 
 from convnorm import ChangeError, Policy
-from convnorm.testing import Failure, Reply, call
+from convnorm.testing import Reply, call
 
 pytestmark = pytest.mark.anyio
 
@@ -20,6 +22,7 @@ ORPHAN = [
     {"type": "function_call_output", "call_id": "call_1", "output": "3"},
     {"role": "user", "content": "and?"},
 ]
+GIVEN = [{"role": "user", "content": "q"}]
 
 
 async def test_a_model_behaves_as_the_bare_one() -> None:
@@ -61,14 +64,13 @@ class Broken:
 async def test_an_error_of_ours_ends_no_run(caplog: pytest.LogCaptureFixture) -> None:
     """The request is sent as it was, and the error is logged once."""
     policy = Policy(target="openai.responses", passes=[Broken()])
-    given = [{"role": "user", "content": "q"}]
     async with site("Fine.", "Fine.") as here:
         provider = NormalizingModelProvider(policy, inner=here.bare())
         with caplog.at_level(logging.WARNING, logger="convnorm"):
             for _ in range(2):
-                await run(Agent[Any](name="a"), given, run_config=config(provider))
+                await run(Agent[Any](name="a"), GIVEN, run_config=config(provider))
 
-    assert here.inputs == [given, given]
+    assert here.inputs == [GIVEN, GIVEN]
     assert [record.getMessage() for record in caplog.records] == [
         "the request is sent as it was: RuntimeError: inside"
     ]
@@ -96,17 +98,31 @@ async def test_nothing_given_is_changed() -> None:
     assert here.inputs != [given]
 
 
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_refusal_is_not_held(stream: bool) -> None:
-    """Of a request that was refused, the ledger keeps nothing; of a lost one, that it was tried."""
-    for failure, left in ((Failure(400, "no"), 0), (Failure(500, "oh"), 1)):
-        async with site(failure) as here:
-            provider = NormalizingModelProvider(inner=here.bare(), on_error="raise")
-            with pytest.raises(Exception, match=r"no|oh"):
-                await run(Agent[Any](name="a"), "q", stream=stream, run_config=config(provider))
+@pytest.mark.parametrize("link", ["conversation_id", "previous_response_id"])
+@pytest.mark.parametrize("known", [False, True])
+async def test_what_else_a_link_holds_is_not_lost(link: str, known: bool) -> None:
+    """A history that tells the past in other words replaces a link only if all behind it is known.
 
-        assert len(provider.ledger.attempts) == left
-        assert not provider.ledger.responses
+    In a conversation others may have spoken: there, and behind what this provider never saw, the
+    request is sent as it was, whatever the API says to it.
+    """
+    agent = Agent[Any](name="a")
+    async with site("Hello Bob.", "Yes.", "Fine.") as here:
+        provider = NormalizingModelProvider(inner=here.bare())
+        safe = {"run_config": config(provider)}
+        more = await here.link(link, None) if link == "conversation_id" else {}
+        begun = safe if known else {"run_config": config(here.bare())}
+        first = await run(agent, "I am Bob", **begun, **more)
+        second = await run(agent, "There?", **safe, **(more or await here.link(link, first)))
+        answer = second.to_input_list()[-1]
+        again = {"role": "user", "content": "Are you there?"}
+        told = [*first.to_input_list(), again, answer, *GIVEN]
+        with suppress(BadRequestError):
+            await run(agent, told, **safe, **(more or await here.link(link, second)))
+
+    replaced = known and link == "previous_response_id"
+    assert here.rules[2] == (None if replaced else "resp-duplicate-item-id")
+    assert here.inputs[2] == told
 
 
 async def test_the_inner_model_is_asked() -> None:
@@ -203,9 +219,9 @@ async def test_an_output_is_noted_as_the_sdk_sends_it() -> None:
         note = provider.keeper.observed_output
 
         class Listening(type(provider.keeper)):  # type: ignore[misc]  # no types where mypy runs
-            def observed_output(self, item: object) -> None:
+            def observed_output(self, item: object, call: object) -> None:
                 noted.append(item)
-                note(item)
+                note(item, call)
 
         hooks.keeper = Listening()
         await run(

@@ -10,7 +10,7 @@ from convnorm_openai_agents.provider import NormalizingModelProvider
 
 
 class Hooks(RunHooks[Any]):
-    """Tells the provider's ledger of every output; `chain` are hooks of your own."""
+    """Tells the provider of every output; `chain` are hooks of your own."""
 
     def __init__(
         self,
@@ -25,7 +25,8 @@ class Hooks(RunHooks[Any]):
         called = getattr(context, "tool_call", None)
         if called is not None and called.type == "function_call":
             with guarded("send", f"the ledger does not know the output of {called.call_id}"):
-                self.keeper.observed_output(ItemHelpers.tool_call_output_item(called, result))
+                output = ItemHelpers.tool_call_output_item(called, result)
+                self.keeper.observed_output(output, called)
         await self.chain.on_tool_end(context, agent, tool, result)
 
     async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:

@@ -1,15 +1,14 @@
 """A model that repairs what it is sent."""
 
 import operator
-from collections.abc import AsyncIterator, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agents import Model, OpenAIResponsesModel
 
 from convnorm import Context, ConvnormError, Policy, normalize_request
-from convnorm.delivery import Link
+from convnorm.delivery import Ledger, Link
 from convnorm_openai_agents.chat import for_chat
 from convnorm_openai_agents.ledger_keeper import LedgerKeeper
 from convnorm_openai_agents.on_error import OnError, guarded
@@ -29,9 +28,17 @@ class Sent:
     link: Link
     body: Mapping[str, Any]
     """The same as the body of an API call."""
+    given: Sequence[Any]
+    """The input before the repair."""
     speaker: Hashable
     """Whose history it is: each agent of a conversation may have one of its own."""
     repaired: bool = False
+
+    @property
+    def link_names(self) -> dict[str, str | None]:
+        """The link, under the names that the SDK has for it."""
+        previous, conversation = self.link
+        return {"previous_response_id": previous, "conversation_id": conversation}
 
 
 class NormalizingModel(Model):
@@ -77,36 +84,24 @@ class NormalizingModel(Model):
         if cleanup is not None:
             await cleanup(owner)
 
+    # By name or by place, what is not named here is handed on as it came.
+
     async def get_response(
         self,
         system_instructions: str | None,
         input: Any,  # noqa: A002 - the SDK's name, and it calls by name
         model_settings: Any,
-        tools: Any,
-        output_schema: Any,
-        handoffs: Any,
-        tracing: Any,
-        *,
+        *rest: Any,
         previous_response_id: str | None = None,
         conversation_id: str | None = None,
-        prompt: Any = None,
+        **more: Any,
     ) -> Any:
         """The inner model's response to the repaired request."""
         link = Link(previous_response_id, conversation_id)
         sent = self._repaired(input, link, model_settings, system_instructions)
-        with self._delivery(sent):
-            response = await self.inner.get_response(
-                system_instructions,
-                sent.input,
-                model_settings,
-                tools,
-                output_schema,
-                handoffs,
-                tracing,
-                previous_response_id=sent.link.previous_response_id,
-                conversation_id=sent.link.conversation,
-                prompt=prompt,
-            )
+        response = await self.inner.get_response(
+            system_instructions, sent.input, model_settings, *rest, **sent.link_names, **more
+        )
         self._answered(sent, {"id": response.response_id, "output": response.output})
         return response
 
@@ -115,67 +110,56 @@ class NormalizingModel(Model):
         system_instructions: str | None,
         input: Any,  # noqa: A002 - the SDK's name
         model_settings: Any,
-        tools: Any,
-        output_schema: Any,
-        handoffs: Any,
-        tracing: Any,
-        *,
+        *rest: Any,
         previous_response_id: str | None = None,
         conversation_id: str | None = None,
-        prompt: Any = None,
+        **more: Any,
     ) -> AsyncIterator[Any]:
         """The inner model's stream for the repaired request."""
         link = Link(previous_response_id, conversation_id)
         sent = self._repaired(input, link, model_settings, system_instructions)
-        with self._delivery(sent):
-            stream = self.inner.stream_response(
-                system_instructions,
-                sent.input,
-                model_settings,
-                tools,
-                output_schema,
-                handoffs,
-                tracing,
-                previous_response_id=sent.link.previous_response_id,
-                conversation_id=sent.link.conversation,
-                prompt=prompt,
-            )
-            try:
-                async for event in stream:
-                    if getattr(event, "type", None) in ENDS:
-                        self._answered(sent, event.response)
-                    yield event
-            finally:  # a stream that is left early is closed now, not when it is collected
-                close = getattr(stream, "aclose", None)
-                if close is not None:
-                    await close()
+        stream = self.inner.stream_response(
+            system_instructions, sent.input, model_settings, *rest, **sent.link_names, **more
+        )
+        try:
+            async for event in stream:
+                if getattr(event, "type", None) in ENDS:
+                    self._answered(sent, event.response)
+                yield event
+        finally:  # a stream that is left early is closed now, not when it is collected
+            close = getattr(stream, "aclose", None)
+            if close is not None:
+                await close()
 
     # ------------------------------------------------------------ inside
 
     def _repaired(self, given: Any, link: Link, settings: Any, instructions: str | None) -> Sent:
         items = [{"role": "user", "content": given}] if isinstance(given, str) else given
         body = {"input": items, **self._known(link, settings)}
-        speaker = (body.get("model"), instructions)
+        view = shown(items)
+        # Conversations of one agent are told apart by how they begin.
+        speaker = (body.get("model"), instructions, hash(repr(view[:1])))
         with guarded(self._on_error, "the request is sent as it was"):
-            view = shown(items)
-            context = Context(
-                ledger=self.keeper.about(link, view),
-                last_request=None if link else self.keeper.last_request(speaker),
-            )
+            ledger = self.keeper.about(link, view)
+            last = None if link else self.keeper.last_request(speaker)
+            context = Context(ledger=ledger, last_request=last)
             fixed = normalize_request(body | {"input": view}, self._policy, context=context)
             rest = (body.keys() | fixed.keys()) - OURS
             if changed := sorted(key for key in rest if body.get(key) != fixed.get(key)):
                 raise ConvnormError(
                     f"the repair changes {', '.join(changed)}, which only the agent's settings can"
                 )
+            if link and not Link.of(fixed) and not _known_whole(ledger, link):
+                name = link.conversation or link.previous_response_id
+                raise ConvnormError(f"the repair leaves {name}, and what else it holds is unknown")
             if self.stored:  # without the placeholder, which the server refuses
                 link, sent = Link.of(fixed), restored(fixed["input"], view, view)
             else:
                 sent = named(restored(fixed["input"], view, items))
             same = _same(sent, items)
             repaired = not _same(fixed["input"], view)
-            return Sent(given if same else sent, link, fixed, speaker, repaired=repaired)
-        return Sent(given, link, body, speaker)
+            return Sent(given if same else sent, link, fixed, view, speaker, repaired=repaired)
+        return Sent(given, link, body, view, speaker)
 
     def _known(self, link: Link, settings: Any) -> dict[str, Any]:
         """What the body of the call will say beside its input, as far as it is of interest."""
@@ -189,35 +173,19 @@ class NormalizingModel(Model):
             }
         return {key: value for key, value in known.items() if value is not None}
 
-    @contextmanager
-    def _delivery(self, sent: Sent) -> Iterator[None]:
-        """Note that a request goes out, and when nothing of it arrived."""
-        if not self._kept(sent):
-            yield
-            return
-        with guarded(self._on_error, "the ledger does not know of a request"):
-            self.keeper.attempted(sent.body)
-        try:
-            yield
-        except Exception as error:
-            status = getattr(error, "status_code", None)
-            if isinstance(status, int) and 400 <= status < 500:
-                with guarded("send", "the ledger does not know of a refusal"):
-                    self.keeper.refused(sent.body)
-            raise
-
     def _answered(self, sent: Sent, response: object) -> None:
         with guarded(self._on_error, "the ledger does not know of an answer"):
-            if self._kept(sent):
-                self.keeper.accepted(sent.body, response)
+            if self.stored and sent.body.get("store") is not False:
+                self.keeper.accepted(sent.body, response, sent.given)
             # What was sent as it was the SDK may send in other words: that is its own affair.
             self.keeper.remember(
                 sent.speaker, sent.body["input"] if sent.repaired and not sent.link else None
             )
 
-    def _kept(self, sent: Sent) -> bool:
-        """Whether the server keeps the request, so that a later one can continue it."""
-        return self.stored and sent.body.get("store") is not False
+
+def _known_whole(ledger: Ledger | None, link: Link) -> bool:
+    """Whether nothing is lost with a link: in a conversation others may have spoken, too."""
+    return ledger is not None and link.conversation is None and ledger.whole(link)
 
 
 def _same(one: Sequence[Any], other: Sequence[Any]) -> bool:

@@ -3,7 +3,7 @@
 from agents import Model, ModelProvider, MultiProvider
 
 from convnorm import Policy
-from convnorm.delivery import Ledger
+from convnorm.delivery import Ledger, Link
 from convnorm_openai_agents.ledger_keeper import LedgerKeeper
 from convnorm_openai_agents.model import NormalizingModel
 from convnorm_openai_agents.on_error import OnError
@@ -12,8 +12,7 @@ from convnorm_openai_agents.on_error import OnError
 class NormalizingModelProvider(ModelProvider):
     """Gives out the models of `inner`, each of which repairs what it is sent.
 
-    It holds the ledger of one conversation. Make one for each; it costs nothing, and several may
-    share `inner`.
+    It holds what is known of the server, by conversation. `ledger` is what was known before.
     """
 
     def __init__(
@@ -29,10 +28,11 @@ class NormalizingModelProvider(ModelProvider):
         self._policy = policy
         self._on_error: OnError = on_error
 
-    @property
-    def ledger(self) -> Ledger:
-        """What is known of the server now."""
-        return self.keeper.ledger
+    def ledger_of(
+        self, *, previous_response_id: str | None = None, conversation: str | None = None
+    ) -> Ledger:
+        """What is known behind a link now, to be kept for another provider."""
+        return self.keeper.behind(Link(previous_response_id, conversation))
 
     def get_model(self, model_name: str | None) -> Model:
         """The inner provider's model of this name, with repair."""
