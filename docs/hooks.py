@@ -139,9 +139,17 @@ def repair_table(api: str) -> str:
     return "\n".join([f"\n## {api}\n{note}", *head, *rows, ""])
 
 
+FOUND_FIRST = """---
+search:
+  boost: 10
+---
+
+"""
+
+
 def rule_page(api: str, rules: tuple[Rule, ...]) -> str:
     """The rules of one API, each under an anchor that is its id."""
-    return f"# Rules of {api}\n\n" + "\n\n".join(map(rule_section, rules)) + "\n"
+    return f"{FOUND_FIRST}# Rules of {api}\n\n" + "\n\n".join(map(rule_section, rules)) + "\n"
 
 
 def rule_section(rule: Rule) -> str:
@@ -168,6 +176,8 @@ def rule_section(rule: Rule) -> str:
 {rule.error}
 ```
 
+<div data-search-exclude markdown>
+
 | | |
 |---|---|
 {rows}
@@ -178,7 +188,9 @@ def rule_section(rule: Rule) -> str:
 {example}
 ```
 
-{" ".join(cuts)}""".rstrip()
+{" ".join(cuts)}
+
+</div>"""
 
 
 def repairer(name: str | None) -> str:

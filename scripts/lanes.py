@@ -74,6 +74,8 @@ class Step:
         return RESULTS / f"{self.name}{suffix}"
 
 
+CORE = ("pytest-xdist", "trio", "mypy", "ruff", "mkdocs-material", "mini-racer")
+"""What the core is judged by; mini-racer runs the search of the docs as a browser does."""
 AGENTS = (".[testing]", "./adapters/openai-agents")
 TOOLS = Lane("tools", ("uv", "hatchling", "editables"))  # what installs and builds, pinned too
 # Releases of Agent Framework between which its handling of histories differs. The old ones are
@@ -104,7 +106,7 @@ AGENT_FRAMEWORK = {
 LANES = {
     lane.name: lane
     for lane in (
-        Lane("core", (".[cli,testing]", "pytest-xdist", "trio", "mypy", "ruff", "mkdocs-material")),
+        Lane("core", (".[cli,testing]", *CORE)),
         Lane("openai-2", (".[testing]", "openai>=2.54,<3"), {"openai": "2"}),
         Lane("openai-3", (".[testing]", "openai>=3.51,<4"), {"openai": "3"}),
         Lane("anthropic", (".[testing]", "anthropic>=2.9,<3"), {"anthropic": "2"}),
