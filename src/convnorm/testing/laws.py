@@ -119,11 +119,12 @@ def frozen_prefix(growth: Growth, policy: AnyPolicy = None, *, returned: bool) -
     """With the last request in the context all of it stays; returns whether a result came late.
 
     The caller's history grows as it came, or, with `returned`, as the list that was sent before.
-    What is sent is still sound, nothing is lost, and a second run makes no edit. Four things are
+    What is sent is still sound, nothing is lost, and a second run makes no edit. Five things are
     let off: a rule that judges old messages by new ones; a caller's own history that replays
     itself, since what was sent in the middle of a replay is a copy now; one of which messages were
-    joined, since it does not show how many came at a time; and items that stand last only while the
-    server has not done with them.
+    joined, since it does not show how many came at a time; items that stand last only while the
+    server has not done with them; and a result that was sent because a reference could have been
+    its call, when the call comes by value.
     """
     key = history_key(growth.after.request)
     given = growth.after.request[key]
@@ -160,6 +161,8 @@ def frozen_prefix(growth: Growth, policy: AnyPolicy = None, *, returned: bool) -
         if any(NOT_KEPT in one for one in report.assumed):
             if hidden or any(RULES[rule].retroactive for rule in _named_in(report.assumed)):
                 return late  # what was sent in pieces is a copy or joined, and its end is lost
+            if _called_by_value({key: sent}, {key: new}):
+                return late
             fail(f"given up: {report.assumed}", sample, sent)
         if dump(list(map(wire, report.messages[: len(sent)]))) != dump(list(map(wire, sent))):
             fail("what was sent is not what is sent now", sample, report.request)
@@ -172,6 +175,14 @@ def frozen_prefix(growth: Growth, policy: AnyPolicy = None, *, returned: bool) -
         edits = (*edits, *report.edits)
         sent, start = report.messages, end
     return late
+
+
+def _called_by_value(sent: dict[str, Any], new: dict[str, Any]) -> bool:
+    """Whether the call of a result that was sent without it comes behind what was sent."""
+    if not any(wire(each).get("type") == "item_reference" for each in sent.get("input", ())):
+        return False
+    alone = {result.id for result in read(sent).results if result.call is None}
+    return any(call.id in alone for call in read(new).calls)
 
 
 def _named_in(assumed: tuple[str, ...]) -> list[str]:
