@@ -80,14 +80,26 @@ def test_citations_and_server_tools() -> None:
     ).items[0]["content"]
 
 
-def test_input_that_is_no_json() -> None:
+@pytest.mark.parametrize("given", ['{"a": ', '{"a": NaN}', '{"a": -Infinity}'])
+def test_input_that_is_no_json(given: str) -> None:
     """It is wrapped as the API's guide says, so that it can be sent back."""
     start = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
-    updates = block(0, start, {"type": "input_json_delta", "partial_json": '{"a": '})
+    updates = block(0, start, {"type": "input_json_delta", "partial_json": given})
 
-    assert {"INVALID_JSON": '{"a": '} == merged(EVENTS[0], *updates, END).items[0]["content"][0][
+    assert {"INVALID_JSON": given} == merged(EVENTS[0], *updates, END).items[0]["content"][0][
         "input"
     ]
+
+
+def test_a_signature_has_the_last_word() -> None:
+    """It comes whole: servers that begin a block with it tell it twice."""
+    start = {"type": "thinking", "thinking": "", "signature": "sig"}
+    deltas = ({"type": "thinking_delta", "thinking": "Hm"}, {"type": "signature_delta"})
+    updates = block(0, start, deltas[0], {**deltas[1], "signature": "sig"})
+
+    assert {"type": "thinking", "thinking": "Hm", "signature": "sig"} == merged(
+        EVENTS[0], *updates, END
+    ).items[0]["content"][0]
 
 
 def test_an_unknown_delta_is_noted() -> None:
@@ -106,6 +118,9 @@ def test_an_error_event_is_noted() -> None:
     assert (False, [error]) == (answer.complete, [note.raw for note in answer.notes])
 
 
+CODE = {"type": "server_tool_use", "id": "srv_2", "name": "code_execution", "input": {"code": "x"}}
+CALLER = {"type": "code_execution_20250825", "tool_id": "srv_2"}
+CALLED = {"type": "tool_use", "id": "toolu_9", "name": "f", "input": {"a": 1}, "caller": CALLER}
 HALF = {"type": "tool_use", "id": FIRST["id"], "name": "weather", "input": '{"city":"Osl'}
 CUT: dict[str, tuple[list[Any], list[Any], list[Any]]] = {
     "before anything": (until("message_start"), [], []),
@@ -130,6 +145,21 @@ CUT: dict[str, tuple[list[Any], list[Any], list[Any]]] = {
     ),
     "before the stop reason": (until("content_block_stop", 4), WHOLE["content"], []),
     "before a server tool's result": ([EVENTS[0], *block(0, SEARCH)], [], [SEARCH]),
+    "in a server tool's result": (
+        [EVENTS[0], *block(0, SEARCH), *block(1, FOUND)[:-1]],
+        [],
+        [SEARCH, FOUND],
+    ),
+    "behind a server tool's result": (
+        [EVENTS[0], *block(0, SEARCH), *block(1, FOUND)],
+        [SEARCH, FOUND],
+        [],
+    ),
+    "in code that calls a tool": (
+        [EVENTS[0], *block(0, CODE), *block(1, CALLED)],
+        [],
+        [CODE, CALLED],
+    ),
 }
 
 

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -35,13 +36,30 @@ def test_a_damaged_stream_still_has_an_answer(target: str) -> None:
     assert answers > COUNT // 2
 
 
+@pytest.mark.parametrize("target", STREAMS)
+def test_the_updates_stay_as_they_came(target: str) -> None:
+    """A consumer may keep them: what comes later changes none."""
+    events = STREAMS[target](REPLY)[1]
+    before = deepcopy(events)
+    merger = merger_for(events[0])
+    for event in events:
+        merger.add(event)
+    merger.answer(over=True)
+
+    assert before == events
+
+
 def known(update: Any) -> bool:
     """Whether what was damaged is not the very beginning."""
     return any(kind.takes(update) for kind in MERGERS)
 
 
 @pytest.mark.parametrize(
-    "update", [None, 7, "text", {}, [{}], {"type": "session.created"}, {"choices": 7}, object()]
+    "update",
+    [
+        *(None, 7, "text", {}, [{}], {"type": "session.created"}, {"choices": 7}, object()),
+        [{"type": "message_start", "message": {}}, {"type": "message_stop"}],
+    ],
 )
 def test_what_is_no_update(update: Any) -> None:
     """It is refused, with the mergers that were asked."""

@@ -56,6 +56,17 @@ TWO_CALLS = {
         calling(None, "1}"),
         calling(None, "{}", id="b", name="f"),
     ],
+    "in any order": [
+        calling(1, "", id="b", name="f", type="function"),
+        calling(0, '{"x":', id="a", name="f", type="function"),
+        calling(1, "{}"),
+        calling(0, "1}"),
+    ],
+    "with a name and an id that come late": [
+        calling(0, "", id="", name="", type="function"),
+        calling(0, '{"x":1}', id="a", name="f"),
+        calling(1, "{}", id="b", name="f"),
+    ],
     "with name and id in every piece": [
         calling(0, '{"x":', id="a", name="f"),
         calling(0, "1}", id="a", name="f"),
@@ -141,6 +152,28 @@ def test_thinking_blocks_in_pieces() -> None:
     ] == message(*[chunk(thinking_blocks=[one]) for one in blocks])["thinking_blocks"]
 
 
+THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "Let me."}]}
+
+
+@pytest.mark.parametrize("first", ["", None])
+def test_content_in_parts(first: str | None) -> None:
+    """Texts and lists of parts go on with each other; neighbours of a kind are one part."""
+    pieces = [
+        *([{"type": "thinking", "thinking": [{"type": "text", "text": one}]}] for one in THOUGHTS),
+        *("It ", [{"type": "text", "text": "rains"}], None, "."),
+        [THOUGHT],
+    ]
+    parts = [THOUGHT, {"type": "text", "text": "It rains."}, THOUGHT]
+    updates = [chunk(content=piece) for piece in pieces]
+
+    assert {"role": "assistant", "content": parts} == message(chunk(content=first), *updates)
+    said = [{"type": "text", "text": "Well."}, *parts]
+    assert said == message(chunk(content="Well"), chunk(content="."), *updates)["content"]
+
+
+THOUGHTS = ("Let ", "me.")
+
+
 def test_other_kinds_of_speech() -> None:
     """A refusal, an old function call and a custom tool need no content."""
     assert {"role": "assistant", "content": None, "refusal": "I will not."} == message(
@@ -172,6 +205,28 @@ def test_usage_and_id() -> None:
     answer = merged(chunk(content="yes"), chunk("stop"), {"choices": [], "usage": {"total": 7}})
 
     assert ({"total": 7}, "c1") == (answer.usage, answer.response_id)
+    for beside in ({"choices": None}, {}):  # some servers
+        assert answer == merged(
+            chunk(content="yes"), chunk("stop"), {**beside, "usage": {"total": 7}}
+        )
+
+
+def test_sound_in_pieces() -> None:
+    """Id, transcript and data come in pieces, and the date last; a sound that was cut is text."""
+    sound = {"id": "audio_1", "transcript": "It rains.", "data": "AAAABBBB"}
+    pieces = (
+        chunk(audio={"id": "audio_1", "transcript": "It "}),
+        chunk(audio={"transcript": "rains.", "data": "AAAA"}),
+        chunk(audio={"data": "BBBB"}),
+    )
+    expires = {"expires_at": 1700000000}
+    assert {**sound, **expires} == message(*pieces, chunk(audio=expires))["audio"]
+    cut = merged(*pieces)
+
+    assert [{"role": "assistant", "content": "It rains."}] == list(cut.items)
+    assert [("item", sound)] == [(note.kind, note.raw) for note in cut.notes]
+    whole = merged(*pieces, chunk(audio=expires))
+    assert ({**sound, **expires}, False) == (whole.items[0]["audio"], whole.complete)
 
 
 WHOLE = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
@@ -182,6 +237,19 @@ CUT: dict[str, tuple[list[Any], list[Any], list[tuple[str, Any]]]] = {
         [chunk(tool_calls=[{"index": 0, **WHOLE}]), chunk(tool_calls=[{"index": 1, **HALF}])],
         [{"role": "assistant", "content": None, "tool_calls": [WHOLE]}],
         [("call", HALF)],
+    ),
+    "before the arguments of either call": (
+        [
+            chunk(
+                tool_calls=[{"index": at, "id": name, "function": {"name": "f", "arguments": ""}}]
+            )
+            for at, name in enumerate("ab")
+        ],
+        [],
+        [
+            ("call", {"id": name, "type": "function", "function": {"name": "f", "arguments": ""}})
+            for name in "ab"
+        ],
     ),
     "in the only call": ([chunk(tool_calls=[{"index": 0, **HALF}])], [], [("call", HALF)]),
     "in the only call, after a text": (

@@ -56,6 +56,61 @@ def test_events_alone_make_the_same_items() -> None:
     assert REASONING["summary"] == made.items[0]["summary"]
 
 
+REPEATED = {
+    "response.output_text.done": "text",
+    "response.reasoning_summary_text.done": "text",
+    "response.function_call_arguments.done": "arguments",
+}
+
+
+def test_wholes_without_pieces() -> None:
+    """Some servers send a text once and whole, without its pieces or the part it is in."""
+    told = [
+        event
+        for event in EVENTS
+        if (event["type"].endswith(".added") and "part" not in event["type"])
+        or event["type"] in REPEATED
+    ]
+    answer = merged(EVENTS[0], *told)
+
+    assert ["reasoning"] == [note.kind for note in answer.notes]
+    assert REASONING["summary"] == answer.notes[0].raw["summary"]
+    said = {**MESSAGE["content"][0]}
+    assert [{"type": "output_text", "text": said["text"]}] == answer.items[0]["content"]
+    assert [bare(FIRST), bare(SECOND)] == list(answer.items[1:])
+
+
+@pytest.mark.parametrize(
+    "piece, key, kind",
+    [
+        ("response.refusal.delta", "refusal", "refusal"),
+        ("response.reasoning_text.delta", "text", "reasoning_text"),
+    ],
+)
+def test_pieces_without_their_part(piece: str, key: str, kind: str) -> None:
+    """Some servers tell of no parts; a part says what it is all the same."""
+    item = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
+    answer = merged(
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        *({"type": piece, "output_index": 0, "content_index": 0, "delta": one} for one in "No"),
+    )
+    assert [{"type": kind, key: "No"}] == answer.items[0]["content"]
+
+
+def test_citations_of_a_text_that_was_cut() -> None:
+    """They come by themselves, in order, and are kept with the text."""
+    cited = [{"type": "url_citation", "url": url} for url in ("one", "two")]
+    added = "response.output_text.annotation.added"
+    answer = merged(
+        *until("output_text.delta"),
+        *(
+            {"type": added, "output_index": 1, "content_index": 0, "annotation": one}
+            for one in cited
+        ),
+    )
+    assert cited == answer.items[1]["content"][0]["annotations"]
+
+
 def test_an_incomplete_response_is_whole() -> None:
     """The model stopped by itself; the same response that is not streamed says so too."""
     response = {**WHOLE, "status": "incomplete"}

@@ -1,6 +1,5 @@
 """Anthropic Messages: events, or a message, become the assistant's message."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from convnorm.mergers.merger import (
     index,
     joined,
     plain,
+    read_json,
     text,
     whole_object,
 )
@@ -32,7 +32,6 @@ EVENTS = frozenset(
 PIECES = {
     "text_delta": ("text", "text"),
     "thinking_delta": ("thinking", "thinking"),
-    "signature_delta": ("signature", "signature"),
     "compaction_delta": ("content", "content"),
 }
 """By kind of delta: its key with a piece of text, and the block's key that it goes on with."""
@@ -115,6 +114,8 @@ class AnthropicMessages:
         if kind in PIECES:
             ours, theirs = PIECES[kind]
             grow(block, theirs, get(delta, ours) or "")
+        elif kind == "signature_delta":  # it comes whole, behind some servers' own beginnings
+            block["signature"] = get(delta, "signature")
         elif kind == "input_json_delta":
             grow(block, INPUT, get(delta, "partial_json"))
         elif kind == "citations_delta":
@@ -126,9 +127,14 @@ class AnthropicMessages:
     def _kept(self, blocks: list[Keys]) -> tuple[list[Keys], list[Note]]:
         """Of a message that was cut: what may be sent again, and notes of the rest."""
         notes: list[Note] = []
-        answered = [block.get("tool_use_id") for block in blocks]
+        places = sorted(self._blocks)
+        answered = {
+            block.get("tool_use_id")
+            for at, block in zip(places, blocks, strict=True)
+            if at in self._done
+        }
         kept: list[Keys] = []
-        for at, block in zip(sorted(self._blocks), blocks, strict=True):
+        for at, block in zip(places, blocks, strict=True):
             done = at in self._done or whole_object(block.get(INPUT))
             if why := _why_not(block, done=done, answered=answered):
                 notes.append(_note(block, why))
@@ -145,12 +151,12 @@ def _with_input(block: Keys) -> Keys:
     if not given:
         return block
     try:
-        return block | {"input": json.loads(given)}
+        return block | {"input": read_json(given)}
     except (ValueError, RecursionError):
         return block | {"input": {"INVALID_JSON": given}}  # as the API's own guide has it
 
 
-def _why_not(block: Mapping[str, Any], *, done: bool, answered: list[Any]) -> str | None:
+def _why_not(block: Mapping[str, Any], *, done: bool, answered: set[Any]) -> str | None:
     """Why a block of a message that was cut is not sent again; None if it is."""
     kind = block.get("type")
     if kind == "text":
@@ -161,6 +167,8 @@ def _why_not(block: Mapping[str, Any], *, done: bool, answered: list[Any]) -> st
         return f"only a part of the {kind} arrived"
     if kind in RUNS_ON_THE_SERVER and block.get("id") not in answered:
         return "its result did not arrive"
+    if (caller := text(block.get("caller"), "tool_id")) and caller not in answered:
+        return "the result of the code that calls it did not arrive"
     return None
 
 

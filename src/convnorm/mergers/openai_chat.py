@@ -1,8 +1,6 @@
 """Chat Completions: chunks, or a completion, become the assistant's message."""
 
 from collections.abc import Callable, Mapping
-from itertools import compress
-from operator import not_
 from typing import Any
 
 from convnorm.mergers.merger import (
@@ -55,14 +53,14 @@ class OpenaiChat:
         """One chunk, one whole completion, or one event of the client's helper."""
         chunk = _chunk(update)
         choices = get(chunk, "choices")
-        if not isinstance(choices, LIST):
+        if (usage := get(chunk, "usage")) is not None:
+            self._usage = fields(usage)
+        elif not isinstance(choices, LIST):
             if not isinstance(get(update, "type"), str):  # the helper's other events repeat chunks
                 self._notes.append(Note(kind="update", why="no chunk", raw=fields(update)))
             return
         self._id = text(chunk, "id") or self._id
-        if (usage := get(chunk, "usage")) is not None:
-            self._usage = fields(usage)
-        for choice in choices:
+        for choice in choices or ():  # some servers leave them out beside the usage
             if get(choice, "index"):
                 self._others.add(index(choice, "index"))
                 continue
@@ -103,19 +101,24 @@ def _chunk(update: Any) -> Any:
 
 def _merge(into: Keys, delta: Mapping[str, Any]) -> None:
     """Lay one delta over what came before."""
-    for key, new in delta.items():
-        old = into.get(key)
+    for key, given in delta.items():
+        old, new = into.get(key), given
+        if key == "content" and _is_listed(old) != _is_listed(new):
+            into[key] = old = _parts(old)
+            new = _parts(new)
         if new is None:
             into.setdefault(key, None)
         elif isinstance(new, str) and isinstance(old, str | Pieces):
             if key not in SAID_ONCE:
                 grow(into, key, new)
+            elif not old:
+                into[key] = new
         elif isinstance(old, Pieces):
             raise TypeError(f"{key} began as a text and goes on as {new!r}")
         elif isinstance(new, LIST) and isinstance(old, list | None):
             into[key] = [] if old is None else old
             for entry in new:
-                _add_entry(into[key], entry, ENTRIES.get(key))
+                _add_entry(into[key], entry, ENTRIES.get(key, _alone))
         elif isinstance(new, Mapping) and isinstance(old, dict | None):
             into[key] = {} if old is None else old
             _merge(into[key], new)
@@ -125,40 +128,70 @@ def _merge(into: Keys, delta: Mapping[str, Any]) -> None:
             raise TypeError(f"{key} began as {type(old).__name__} and goes on as {new!r}")
 
 
-def _add_entry(
-    entries: list[Any], entry: Any, belongs: Callable[[Keys, Keys], bool] | None
-) -> None:
+def _is_listed(content: Any) -> bool:
+    return isinstance(content, LIST) and not isinstance(content, Pieces)
+
+
+def _parts(content: Any) -> list[Any]:
+    """Content as a list: some servers begin with a text and go on with parts, or come back."""
+    said = joined(content)
+    if isinstance(said, list):
+        return said
+    if not isinstance(said, str | None):
+        raise TypeError(f"content goes on with {said!r}")
+    return [{"type": "text", "text": said}] if said else []
+
+
+def _add_entry(entries: list[Any], entry: Any, found: Callable[[list[Any], Keys], Any]) -> None:
     keys = fields(entry)
-    if keys is None or belongs is None:
-        entries.append(entry if keys is None else dict(keys))
+    if keys is None:
+        entries.append(entry)
         return
-    found = next((old for old in reversed(entries) if belongs(old, dict(keys))), None)
-    if found is None:
-        entries.append(found := {})
-    _merge(found, keys)
+    old = found(entries, dict(keys))
+    if old is None:
+        entries.append(old := {})
+    _merge(old, keys)
 
 
-def _same_call(old: Keys, new: Keys) -> bool:
+def _alone(entries: list[Keys], new: Keys) -> None:  # noqa: ARG001  # whatever there is
+    return None
+
+
+def _call(entries: list[Keys], new: Keys) -> Keys | None:
     """By index; a new id begins a new call, since some servers count every call as the first."""
-    if new.get("id") and old.get("id") and new["id"] != old["id"]:
-        return False
-    return new.get("index") is None or old.get("index") == new["index"]
+    for old in reversed(entries):
+        other = new.get("id") and old.get("id") and new["id"] != old["id"]
+        if not other and (new.get("index") is None or old.get("index") == new["index"]):
+            return old
+    return None
 
 
-def _same_detail(old: Keys, new: Keys) -> bool:
-    return new.get("index") is not None and all(old.get(k) == new.get(k) for k in ("index", "type"))
+def _detail(entries: list[Keys], new: Keys) -> Keys | None:
+    index, kind = new.get("index"), new.get("type")
+    same = (old for old in entries if (old.get("index"), old.get("type")) == (index, kind))
+    return None if index is None else next(same, None)
 
 
-def _same_block(old: Keys, new: Keys) -> bool:
-    return old.get("type") == new.get("type") == "thinking" and not old.get("signature")
+def _block(entries: list[Keys], new: Keys) -> Keys | None:
+    """A signature ends a block of thinking."""
+    last = entries[-1] if entries else {}
+    goes_on = last.get("type") == new.get("type") == "thinking" and not last.get("signature")
+    return last if goes_on else None
 
 
-ENTRIES: Mapping[str, Callable[[Keys, Keys], bool]] = {
-    "tool_calls": _same_call,
-    "reasoning_details": _same_detail,
-    "thinking_blocks": _same_block,
+def _part(entries: list[Keys], new: Keys) -> Keys | None:
+    last = entries[-1] if entries else {}
+    return last if last.get("type") == new.get("type") in ("text", "thinking") else None
+
+
+ENTRIES: Mapping[str, Callable[[list[Any], Keys], Any]] = {
+    "tool_calls": _call,
+    "reasoning_details": _detail,
+    "thinking_blocks": _block,
+    "content": _part,
+    "thinking": _part,
 }
-"""By list: whether a new entry belongs to one that is there; in other lists each stands alone."""
+"""By list: the entry that a new one goes on with; in other lists each stands alone."""
 
 
 def _written(message: Mapping[str, Any]) -> Keys:
@@ -168,10 +201,16 @@ def _written(message: Mapping[str, Any]) -> Keys:
     kept = {key: value for key, value in plain(message, OF_THE_CLIENT).items() if value != []}
     kept = {key: value for key, value in kept.items() if value != "" or key == "content"}
     if isinstance(calls := kept.get("tool_calls"), LIST):
-        kept["tool_calls"] = [_written_call(call) for call in calls]
+        kept["tool_calls"] = [_written_call(call) for call in sorted(calls, key=_place)]
     speaks = any(key in kept for key in SPEAKING)
     content = kept.get("content") or (None if speaks else "")
     return _ordered({**kept, "role": "assistant", "content": content}, FIRST)
+
+
+def _place(call: object) -> int:
+    """Calls stand as they are counted, however they come; those without a number as they came."""
+    place = get(call, "index")
+    return place if isinstance(place, int) else 0
 
 
 def _written_call(call: object) -> Keys:
@@ -192,16 +231,21 @@ def _take_halves(message: Keys) -> list[Note]:
     """Take out of a message that was cut what may not be sent: half calls, unproved reasoning."""
     notes: list[Note] = []
     calls = _listed(message.pop("tool_calls", []))
-    whole = [_whole(call, last=at == len(calls) - 1) for at, call in enumerate(calls)]
-    if any(whole):
-        message["tool_calls"] = list(compress(calls, whole))
+    if whole := [call for call in calls if _whole(call)]:
+        message["tool_calls"] = whole
     notes += [
         Note(kind="call", why="only a part of the call arrived", raw=call)
-        for call in compress(calls, map(not_, whole))
+        for call in calls
+        if not _whole(call)
     ]
     if (old := message.get("function_call")) and not whole_object(get(old, "arguments")):
         notes.append(Note(kind="call", why="only a part of the call arrived", raw=old))
         del message["function_call"]
+    if (audio := message.get("audio")) and get(audio, "expires_at") is None:
+        # The id of a sound that is not whole names nothing; what was said is a text.
+        del message["audio"]
+        message["content"] = message["content"] or text(audio, "transcript") or ""
+        notes.append(Note(kind="item", why="only a part of the audio arrived", raw=audio))
     for key in ("reasoning_details", "thinking_blocks"):
         listed = _listed(message.pop(key, []))
         proved = [one for one in listed if any(get(one, proof) for proof in PROOFS)]
@@ -219,12 +263,11 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _whole(call: Any, *, last: bool) -> bool:
+def _whole(call: Any) -> bool:
+    """Whether nothing of a call can be missing; one without arguments may still get some."""
     body = get(call, "function")
-    if not get(call, "id") or not get(body, "name"):
-        return False
-    arguments = get(body, "arguments")
-    return whole_object(arguments) or (not arguments and not last)
+    named = bool(get(call, "id") and get(body, "name"))
+    return named and whole_object(get(body, "arguments"))
 
 
 def _says_something(message: Keys) -> bool:

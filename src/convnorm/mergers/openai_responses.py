@@ -17,17 +17,19 @@ from convnorm.mergers.merger import (
 )
 from convnorm.wire import LIST, fields
 
-PIECES = {
-    "response.output_text.delta": ("content", "content_index", "text"),
-    "response.refusal.delta": ("content", "content_index", "refusal"),
-    "response.reasoning_summary_text.delta": ("summary", "summary_index", "text"),
-    "response.reasoning_text.delta": ("content", "content_index", "text"),
-    "response.function_call_arguments.delta": (None, None, "arguments"),
-    "response.mcp_call_arguments.delta": (None, None, "arguments"),
-    "response.custom_tool_call_input.delta": (None, None, "input"),
-    "response.code_interpreter_call_code.delta": (None, None, "code"),
+PIECES: Mapping[str, tuple[str, str | None, str | None, str | None]] = {
+    "response.output_text.delta": ("text", "content", "content_index", "output_text"),
+    "response.refusal.delta": ("refusal", "content", "content_index", "refusal"),
+    "response.reasoning_summary_text.delta": ("text", "summary", "summary_index", "summary_text"),
+    "response.reasoning_text.delta": ("text", "content", "content_index", "reasoning_text"),
+    "response.function_call_arguments.delta": ("arguments", None, None, None),
+    "response.mcp_call_arguments.delta": ("arguments", None, None, None),
+    "response.custom_tool_call_input.delta": ("input", None, None, None),
+    "response.code_interpreter_call_code.delta": ("code", None, None, None),
 }
-"""By event: the list of parts that it goes on with, the event's index there, the text's key."""
+"""By event: the text's key, the list of parts it is in, the event's index there, a part's type."""
+WHOLES = {f"{kind.removesuffix('.delta')}.done": where for kind, where in PIECES.items()}
+"""The same for the events that say a text once more, whole: some servers send only these."""
 PARTS = {
     "response.content_part.added": ("content", "content_index"),
     "response.content_part.done": ("content", "content_index"),
@@ -74,7 +76,7 @@ class OpenaiResponses:
             self._take_response(update, ended=get(update, "status") not in FAILED)
         elif kind in ENDS:
             self._take_response(get(update, "response"), ended=ENDS[kind])
-        elif kind in ("response.created", "response.in_progress"):
+        elif kind in ("response.created", "response.queued", "response.in_progress"):
             self._id = text(get(update, "response"), "id")
         elif kind == "response.output_item.added":
             self._items[index(update, "output_index")] = _written(get(update, "item"))
@@ -82,16 +84,20 @@ class OpenaiResponses:
             at = index(update, "output_index")
             self._items[at] = _written(get(update, "item"))
             self._done.add(at)
-        elif kind in WHOLE_ARGUMENTS:
-            self._done.add(index(update, "output_index"))
         elif kind in PARTS:
             self._part(update, *PARTS[kind]).update(plain(get(update, "part")))
         elif kind in PIECES:
-            where, place, key = PIECES[kind]
-            if where is None or place is None:
-                grow(self._items[index(update, "output_index")], key, get(update, "delta"))
-            else:
-                grow(self._part(update, where, place), key, get(update, "delta"))
+            key, *where = PIECES[kind]
+            grow(self._part(update, *where), key, get(update, "delta"))
+        elif kind in WHOLES:
+            key, *where = WHOLES[kind]
+            if (whole := text(update, key)) is not None:
+                self._part(update, *where)[key] = whole
+            if kind in WHOLE_ARGUMENTS:
+                self._done.add(index(update, "output_index"))
+        elif kind == "response.output_text.annotation.added":
+            part = self._part(update, "content", "content_index")
+            part["annotations"] = [*part.get("annotations", ()), plain(get(update, "annotation"))]
         elif kind == "error":
             self._notes.append(Note(kind="update", why="an error", raw=fields(update)))
 
@@ -111,11 +117,16 @@ class OpenaiResponses:
             response_id=self._id,
         )
 
-    def _part(self, update: Any, key: str, place: str) -> Keys:
-        item, at = self._items[index(update, "output_index")], index(update, place)
+    def _part(
+        self, update: Any, key: str | None, place: str | None, kind: str | None = None
+    ) -> Keys:
+        """The part of an item that an update is about; without a list of parts the item."""
+        item = self._items[index(update, "output_index")]
+        if key is None or place is None:
+            return item
         parts: list[Keys] = item.setdefault(key, [])
-        if at == len(parts):
-            parts.append({})
+        if (at := index(update, place)) == len(parts):
+            parts.append({} if kind is None else {"type": kind})
         return parts[at]  # one far behind the end is damage
 
     def _take_response(self, response: Any, *, ended: bool) -> None:
@@ -158,8 +169,9 @@ class OpenaiResponses:
 
 def _written(item: Any) -> Keys:
     keys = plain(item, OF_THE_CLIENT)
-    if isinstance(parts := keys.get("content"), LIST):
-        keys["content"] = [plain(part, OF_THE_CLIENT) for part in parts]
+    for name in ("content", "summary"):  # in lists of their own: they grow
+        if isinstance(parts := keys.get(name), LIST):
+            keys[name] = [plain(part, OF_THE_CLIENT) for part in parts]
     return keys
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from convnorm.mergers.anthropic_messages import EVENTS
 from convnorm.mergers.merger import Answer, Note
 from convnorm.wire import LIST, fields
 
@@ -36,5 +37,6 @@ class PlainItems:
 def _is_item(one: object) -> bool:
     keys = fields(one) or {}
     kind = keys.get("type")
-    # Types with a dot are events of a stream that no merger knows.
-    return isinstance(keys.get("role"), str) or (isinstance(kind, str) and "." not in kind)
+    # Types with a dot are events of a stream that no merger knows; others come in a list here.
+    named = isinstance(kind, str) and "." not in kind and kind not in EVENTS
+    return named or isinstance(keys.get("role"), str)
