@@ -42,6 +42,15 @@ class Shares(MemoryStore):
         return self._kept(session)
 
 
+class SharesNotes(MemoryStore):
+    """It hands out its own notes."""
+
+    async def load(self, session: str) -> Snapshot:
+        """With copies of all else."""
+        found = await super().load(session)
+        return found.model_copy(update={"notes": self._kept(session).notes})
+
+
 class Repeats(MemoryStore):
     """It delivers the last item again."""
 
@@ -59,7 +68,7 @@ class Guesses(MemoryStore):
         return await super().deliver_since(session, min(bookmark, last))
 
 
-@pytest.mark.parametrize("broken", [Overwrites, Forgets, Shares, Repeats, Guesses])
+@pytest.mark.parametrize("broken", [Overwrites, Forgets, Shares, SharesNotes, Repeats, Guesses])
 async def test_a_store_that_breaks_it(broken: Any) -> None:
     """Each way to break it is found."""
     with pytest.raises(AssertionError):

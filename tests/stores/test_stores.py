@@ -118,17 +118,20 @@ def cyclic() -> dict[str, Any]:
     return item
 
 
-def nested() -> Any:
+def nested(depth: int) -> Any:
     item: Any = "deep"
-    for _ in range(100_000):
+    for _ in range(depth):
         item = [item]
-    return {"role": "user", "content": item}
+    return item
 
 
 @pytest.mark.parametrize(
     "item",
-    [cyclic(), nested(), {"content": {1, 2}}, {"content": b"x"}, "text", None, [ONE]],
-    ids=["cyclic", "nested", "set", "bytes", "text", "none", "list"],
+    [
+        *(cyclic(), nested(100_000), {"content": {1, 2}}, {"content": b"x"}, "text", None, [ONE]),
+        *({"x": float("nan")}, {"x": [float("inf")]}),  # no request can hold them
+    ],
+    ids=["cyclic", "nested", "set", "bytes", "text", "none", "list", "nan", "infinity"],
 )
 async def test_an_item_that_cannot_be_stored(store: HistoryStore, item: Any) -> None:
     """It is named by its place, and nothing of the commit is stored."""
@@ -176,6 +179,28 @@ async def test_strange_texts_survive(store: HistoryStore) -> None:
     await store.commit("s", Commit(items=(item,)), expected_version=0)
 
     assert (item,) == (await store.load("s")).items
+
+
+@pytest.mark.parametrize(
+    "name", ["n" * 100_000, "\u202e\u200b", "\ufffe", "e\u0301", "\u00e9", "😀", " ", "\n"]
+)
+async def test_any_text_is_a_name(store: HistoryStore, name: str) -> None:
+    """Long, invisible or not: what goes in under a name comes back under it, and only there."""
+    await store.commit(name, Commit(items=[ONE]), expected_version=0)
+
+    assert ((ONE,), name) == ((found := await store.load(name)).items, found.session)
+    assert 0 == (await store.load(f"{name}2")).version
+
+
+@pytest.mark.parametrize(
+    "content", [nested(700), "x" * 20_000_000, ["x"] * 200_000], ids=["deep", "long", "wide"]
+)
+async def test_big_items_come_back(store: HistoryStore, content: Any) -> None:
+    """What can be stored can be loaded."""
+    item = {"role": "user", "content": content}
+    await store.commit("s", Commit(items=[item], checkpoint=content), expected_version=0)
+
+    assert (item,) == (await store.load("s")).items == (await store.deliver_since("s", 0)).items
 
 
 async def test_a_change_of_the_callers_objects_gets_in_nowhere(store: HistoryStore) -> None:

@@ -24,7 +24,13 @@ class MemoryStore:
         """The session as it is now."""
         kept = self._kept(session)
         return kept.model_copy(
-            update={"items": copied(kept.items), "checkpoint": copied(kept.checkpoint)}
+            update={
+                "items": tuple(map(copied, kept.items)),
+                "notes": tuple(
+                    note.model_copy(update={"raw": copied(note.raw)}) for note in kept.notes
+                ),
+                "checkpoint": copied(kept.checkpoint),
+            }
         )
 
     async def commit(self, session: str, change: Commit, *, expected_version: int) -> None:
@@ -39,7 +45,7 @@ class MemoryStore:
         """The items behind a bookmark."""
         kept = self._kept(session)
         since = usable_bookmark(bookmark, kept.bookmark)
-        return Delivery(items=copied(kept.items[since:]), bookmark=kept.bookmark)
+        return Delivery(items=tuple(map(copied, kept.items[since:])), bookmark=kept.bookmark)
 
     def _kept(self, session: str) -> Snapshot:
         return self._sessions.get(usable_session(session)) or Snapshot(session=session)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import anyio.to_thread
 
 from convnorm.delivery import Ledger
-from convnorm.errors import ConflictError, StoreError
+from convnorm.errors import ConflictError, LedgerError, PolicyError, StoreError
 from convnorm.mergers.merger import Note
 from convnorm.stores.store import (
     Commit,
@@ -72,10 +72,10 @@ class SqliteStore:
         """`patience`: how many seconds to wait while another process writes."""
         self._path = Path(path)
         self._patience = patience
-        self._lock = Lock()
-        self._connection: sqlite3.Connection | None = None
-        self._inherited: sqlite3.Connection | None = None
-        self._process = 0
+        # By process: a forked child must not wait for a thread that only its parent has, and
+        # SQLite forbids it even to close the connection that it inherited.
+        self._locks: dict[int, Lock] = {}
+        self._connections: dict[int, sqlite3.Connection] = {}
 
     async def load(self, session: str) -> Snapshot:
         """The session as it is now."""
@@ -93,16 +93,18 @@ class SqliteStore:
 
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""
-        with self._lock:
-            connection, self._connection = self._connection, None
-            if connection is not None:
+        with self._lock():
+            if connection := self._connections.pop(os.getpid(), None):
                 connection.close()
 
     def _commit(self, session: str, change: Commit, expected: int) -> None:
         self._run(_Write(usable_session(session), change, expected))
 
+    def _lock(self) -> Lock:
+        return self._locks.setdefault(os.getpid(), Lock())
+
     def _run(self, work: Callable[[sqlite3.Connection], Found]) -> Found:
-        with self._lock:
+        with self._lock():
             try:
                 return work(self._open())
             except sqlite3.Error as error:
@@ -111,19 +113,18 @@ class SqliteStore:
                 raise StoreError(f"{self._path} holds what no store wrote: {error}") from error
 
     def _open(self) -> sqlite3.Connection:
-        if self._connection is None or self._process != os.getpid():
-            # SQLite forbids a forked child even to close what it inherited.
-            self._inherited = self._connection
-            connection = sqlite3.connect(
-                self._path, timeout=self._patience, isolation_level=None, check_same_thread=False
-            )
-            try:
-                _prepare(connection, self._path, self._patience)
-            except BaseException:
-                connection.close()
-                raise
-            self._connection, self._process = connection, os.getpid()
-        return self._connection
+        if found := self._connections.get(os.getpid()):
+            return found
+        connection = sqlite3.connect(
+            self._path, timeout=self._patience, isolation_level=None, check_same_thread=False
+        )
+        try:
+            _prepare(connection, self._path, self._patience)
+        except BaseException:
+            connection.close()
+            raise
+        self._connections[os.getpid()] = connection
+        return connection
 
 
 # ---------------------------------------------------------------- the file
@@ -184,8 +185,12 @@ def _remedy(error: sqlite3.Error) -> str:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return {
         sqlite3.SQLITE_BUSY: ": another process writes for long; wait longer with patience",
-        sqlite3.SQLITE_NOTADB: ": give the store a file of its own",
         sqlite3.SQLITE_CANTOPEN: ": its folder must exist and be writable",
+        sqlite3.SQLITE_CORRUPT: ": the file is damaged; put a copy in its place",
+        sqlite3.SQLITE_FULL: ": make room on the disk and commit again",
+        sqlite3.SQLITE_IOERR: ": the disk is full or fails",
+        sqlite3.SQLITE_NOTADB: ": give the store a file of its own",
+        sqlite3.SQLITE_READONLY: ": the file and its folder must be writable",
     }.get(code, "")
 
 
@@ -194,56 +199,85 @@ def _transaction(db: sqlite3.Connection, kind: str) -> Iterator[None]:
     db.execute(f"BEGIN {kind}")
     try:
         yield
+        db.execute("COMMIT")
     except BaseException:
-        db.execute("ROLLBACK")
+        if db.in_transaction:  # where the disk is full SQLite has rolled back by itself
+            db.execute("ROLLBACK")
         raise
-    db.execute("COMMIT")
 
 
 # ---------------------------------------------------------------- the sessions
 
 
 def _row(db: sqlite3.Connection, session: str) -> Row:
-    found = db.execute(
+    found: Row | None = db.execute(
         "SELECT version, bookmark, turn, ledger, checkpoint FROM sessions WHERE session = ?",
         (session,),
     ).fetchone()
-    return NEW if found is None else found
+    if found is None:
+        return NEW
+    if not all(isinstance(number, int) for number in found[:2]):
+        raise ValueError(f"version {found[0]!r} and bookmark {found[1]!r} are no numbers")
+    return found
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """What does not come back as it was written was changed by somebody else."""
+    try:
+        yield
+    except (TypeError, RecursionError, LedgerError, PolicyError) as error:
+        raise ValueError(str(error)) from error
+
+
+def _rows(
+    db: sqlite3.Connection, session: str, since: int, last: int
+) -> list[tuple[int, str, int]]:
+    """The items from one place to the bookmark, not read yet."""
+    rows = db.execute(
+        "SELECT place, item, incomplete FROM items WHERE session = ? AND place >= ? ORDER BY place",
+        (session, since),
+    ).fetchall()
+    if [place for place, *_ in rows] != [*range(since, last)]:
+        raise ValueError(f"its {len(rows)} items do not go from {since} to the bookmark {last}")
+    return rows
+
+
+def _item(text: str) -> dict[str, Any]:
+    item = json.loads(text)
+    if not isinstance(item, dict):
+        raise TypeError(f"{text[:40]} is no item")
+    return item
 
 
 def _load(db: sqlite3.Connection, session: str) -> Snapshot:
     with _transaction(db, "DEFERRED"):
         version, bookmark, turn, ledger, checkpoint = _row(db, session)
-        rows = db.execute(
-            "SELECT item, incomplete FROM items WHERE session = ? ORDER BY place", (session,)
-        ).fetchall()
+        rows = _rows(db, session, 0, bookmark)
         notes = db.execute(
             "SELECT note FROM notes WHERE session = ? ORDER BY version, number", (session,)
         ).fetchall()
-    if len(rows) != bookmark:
-        raise ValueError(f"{len(rows)} items and a bookmark behind item {bookmark}")
-    return Snapshot(
-        session=session,
-        items=tuple(json.loads(item) for item, _ in rows),
-        incomplete=frozenset(at for at, (_, cut) in enumerate(rows) if cut),
-        notes=tuple(Note(**json.loads(note)) for (note,) in notes),
-        bookmark=bookmark,
-        turn=None if turn is None else OpenTurn(**json.loads(turn)),
-        ledger=None if ledger is None else Ledger(**json.loads(ledger)),
-        checkpoint=None if checkpoint is None else json.loads(checkpoint),
-        version=version,
-    )
+    with _reading():
+        return Snapshot(
+            session=session,
+            items=tuple(_item(item) for _, item, _ in rows),
+            incomplete=frozenset(at for at, _, cut in rows if cut),
+            notes=tuple(Note(**json.loads(note)) for (note,) in notes),
+            bookmark=bookmark,
+            turn=None if turn is None else OpenTurn(**json.loads(turn)),
+            ledger=None if ledger is None else Ledger(**json.loads(ledger)),
+            checkpoint=None if checkpoint is None else json.loads(checkpoint),
+            version=version,
+        )
 
 
 def _since(db: sqlite3.Connection, session: str, bookmark: int) -> Delivery:
     with _transaction(db, "DEFERRED"):
         _, last, *_ = _row(db, session)
         since = usable_bookmark(bookmark, last)
-        rows = db.execute(
-            "SELECT item FROM items WHERE session = ? AND place >= ? ORDER BY place",
-            (session, since),
-        ).fetchall()
-    return Delivery(items=tuple(json.loads(item) for (item,) in rows), bookmark=last)
+        rows = _rows(db, session, since, last)
+    with _reading():
+        return Delivery(items=tuple(_item(item) for _, item, _ in rows), bookmark=last)
 
 
 class _Write:

@@ -1,7 +1,6 @@
 """What a store holds of a session, and what every store can do."""
 
 import json
-from copy import deepcopy
 from typing import Any, Protocol, Self
 
 from pydantic import model_validator
@@ -119,7 +118,7 @@ def encoded(value: object, where: str) -> str:
     """A value as JSON text; what is no JSON is an error that says where it stands."""
     try:
         # In ASCII, so that any string can be stored, half a surrogate pair included.
-        return json.dumps(value, default=_plain)
+        return json.dumps(value, default=_plain, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise DialectError(f"{where} cannot be stored, it is no JSON: {error}") from None
 
@@ -147,7 +146,7 @@ def _plain(value: object) -> object:
 
 def copied(value: Any) -> Any:
     """A value of JSON, in new objects: what a caller does to one does nothing to the other."""
-    return deepcopy(value)
+    return json.loads(json.dumps(value))
 
 
 def encoded_notes(change: Commit, here: int) -> list[str]:

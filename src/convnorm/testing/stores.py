@@ -32,9 +32,9 @@ async def everything_comes_back(store: HistoryStore, session: str) -> None:
         expected = expected.after(change)
         loaded = await store.load(session)
         assert loaded == expected, f"after commit {version + 1}: {loaded!r} is not {expected!r}"
-        for item in loaded.items:
-            item["content"] = "changed by whoever loaded it"
-    assert await store.load(session) == expected, "a loaded item is the store's own object"
+        for mine in (*loaded.items, *(note.raw for note in loaded.notes), loaded.checkpoint):
+            mine["content"] = "changed by whoever loaded it"
+    assert await store.load(session) == expected, "what is loaded is the store's own"
 
 
 async def conflicts_store_nothing(store: HistoryStore, session: str) -> None:
