@@ -1,6 +1,8 @@
 """What a recording takes, hands on and stores."""
 
+import asyncio
 import gc
+import inspect
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -211,6 +213,83 @@ async def test_a_failed_stream_is_not_at_its_end(store: HistoryStore) -> None:
     assert (ASKED, SAID) == (await store.load("s")).items
 
 
+class Patient:
+    """A stream that is still there after a wait that was cancelled."""
+
+    def __init__(self, slow_at: int) -> None:
+        self.updates: list[Any] = [*EVENTS]
+        self.updates.insert(slow_at, None)
+
+    def __aiter__(self) -> "Patient":
+        return self
+
+    async def __anext__(self) -> Any:
+        if not self.updates:
+            raise StopAsyncIteration
+        if (update := self.updates.pop(0)) is None:
+            await anyio.sleep_forever()
+        return update
+
+
+async def sleepy(slow_at: int) -> AsyncIterator[Any]:
+    """A stream that is over once a wait was cancelled."""
+    async for update in stream(*EVENTS[:slow_at]):
+        yield update
+    await anyio.sleep_forever()
+
+
+async def next_in_time(updates: Updates) -> Any:
+    """The next update, or a timeout at once if it does not come by itself."""
+    with anyio.fail_after(60) as scope:
+        async with anyio.create_task_group() as group:
+
+            async def impatient() -> None:
+                await anyio.wait_all_tasks_blocked()
+                scope.deadline = anyio.current_time()
+
+            group.start_soon(impatient)
+            found = await anext(updates, None)
+            group.cancel_scope.cancel()
+        return found
+
+
+@pytest.mark.parametrize("slow_at", range(len(EVENTS)))
+async def test_a_wait_that_times_out(store: HistoryStore, slow_at: int) -> None:
+    """A timeout for one update inside of the block ends a stream only if the stream says so."""
+    waits = 0
+    for name, source in (("patient", Patient(slow_at)), ("sleepy", sleepy(slow_at))):
+        async with Recorder(store)(source, await store.load(name), input=[ASKED]) as updates:
+            while True:
+                try:
+                    if await next_in_time(updates) is None:
+                        break
+                except TimeoutError:
+                    waits += 1
+        report = updates.report
+        assert report is not None
+        if name == "patient":
+            assert ("complete", (SAID,)) == (report.ended, report.answer.items)
+        else:
+            assert ("cancelled", None) == (report.ended, (await store.load(name)).turn)
+    assert 2 == waits
+
+
+async def test_nothing_is_handed_on_that_would_not_be_stored(store: HistoryStore) -> None:
+    """A turn that is stored is over, though its stream could go on."""
+    updates = aiter(Recorder(store)(source := Patient(2), await store.load("s"), input=[ASKED]))
+    await anext(updates)
+    await anext(updates)
+    with pytest.raises(TimeoutError):
+        await next_in_time(updates)
+    assert source.updates
+    assert [] == [one async for one in updates]
+    assert None is (await store.load("s")).turn
+
+    async with Recorder(store)(stream(*EVENTS), await store.load("other")) as updates:
+        await anext(updates)
+    assert [] == [one async for one in updates]
+
+
 async def test_checkpoint_and_ledger_move_with_the_answer(store: HistoryStore) -> None:
     """What belongs to a turn is stored in its steps, never before or after."""
     sent = Ledger(responses={"resp_1": {"output": [SAID]}})
@@ -231,11 +310,14 @@ async def test_checkpoint_and_ledger_move_with_the_answer(store: HistoryStore) -
         updates.keep(checkpoint={"step": 3})
 
 
+@pytest.mark.parametrize("kept", [{"store": True}, {"store": False}, {}], ids=str)
 @pytest.mark.parametrize("whole", [True, False])
-async def test_the_ledger_is_kept(store: HistoryStore, whole: bool) -> None:
+async def test_the_ledger_is_kept(store: HistoryStore, whole: bool, kept: dict[str, bool]) -> None:
     """What was sent counts as attempted with the input, and as accepted with a whole answer."""
     response, events = STREAMS["openai.responses"](Reply(reasoning("Hm."), "It rains."))
-    body = {"model": "m", "input": [ASKED], "store": True}
+    response = {key: response[key] for key in response if key != "store"} | kept
+    body = {"model": "m", "input": [ASKED]}
+    events[-1]["response"] = response
     source = stream(*(events if whole else events[:-1]))
     async with Recorder(store)(
         source, await store.load("s"), input=[ASKED], request=body
@@ -247,6 +329,8 @@ async def test_the_ledger_is_kept(store: HistoryStore, whole: bool) -> None:
 
     assert between.ledger == (attempted := Ledger().attempted(body))
     assert after.ledger == (attempted.accepted(body, response) if whole else attempted)
+    if whole:
+        assert kept.get("store", True) == after.ledger.responses[response["id"]].stored
 
 
 async def test_only_responses_have_a_ledger() -> None:
@@ -254,6 +338,32 @@ async def test_only_responses_have_a_ledger() -> None:
     store = MemoryStore()
     with pytest.raises(PolicyError, match="a body of the Responses API"):
         Recorder(store)(WHOLE, await store.load("s"), request={"messages": [ASKED]})
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_call_that_is_not_made_is_closed() -> None:
+    """A task that is cancelled while its input is stored leaves no call that nobody awaits."""
+
+    class Slow(MemoryStore):
+        async def commit(self, *change: Any, **version: Any) -> None:
+            await super().commit(*change, **version)
+            stored.set()
+            await anyio.lowlevel.checkpoint()
+
+    store, stored, call = Slow(), anyio.Event(), asked(WHOLE)
+    start = await store.load("s")
+
+    async def turn() -> None:
+        async with Recorder(store)(call, start, input=[ASKED]):
+            pass
+
+    task = asyncio.create_task(turn())
+    await stored.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert inspect.CORO_CLOSED == inspect.getcoroutinestate(call)
+    assert ((ASKED,), None) == ((found := await store.load("s")).items, found.turn)
 
 
 async def test_a_conflict_at_the_begin(store: HistoryStore) -> None:
@@ -351,6 +461,24 @@ async def test_a_damaged_update_stops_no_stream(store: HistoryStore, damaged: An
         after.items[1]["role"],
         str(after.items[1]["content"]).removesuffix("7"),
     )
+
+
+class Blocking:
+    """A context manager around a stream, of a client that is not asynchronous."""
+
+    def __enter__(self) -> Iterator[Any]:
+        return iter(EVENTS)
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("source", [lambda: iter(EVENTS), Blocking], ids=["stream", "manager"])
+async def test_a_source_that_is_not_awaited(store: HistoryStore, source: Any) -> None:
+    """It is refused with the word that is right for it, and the turn is not left open."""
+    with pytest.raises(PolicyError, match="is not awaited: record it in a `with` block"):
+        await read(Recorder(store)(source(), await store.load("s")))
+    assert None is (await store.load("s")).turn
 
 
 class Shouting:
@@ -460,6 +588,27 @@ def test_emit_without_async(store: HistoryStore, emit: Any, count: int, loaded: 
     """The same three settings."""
     with Recorder(store, emit=emit)(sync_stream(*EVENTS), loaded()) as updates:
         assert count == len(list(updates))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        lambda: asked(WHOLE),
+        lambda: stream(*EVENTS),
+        lambda: Manager(*EVENTS),
+        lambda: lambda: asked(WHOLE),
+    ],
+    ids=["call", "stream", "manager", "function"],
+)
+def test_a_source_that_is_awaited(store: HistoryStore, source: Any, loaded: Any) -> None:
+    """It is refused with the word that is right for it, and the turn is not left open."""
+    with (
+        pytest.raises(PolicyError, match="is awaited: record it in `async with`"),
+        Recorder(store)(source(), loaded()),
+    ):
+        pass
+    assert None is loaded().turn
+    gc.collect()  # the call that was never made does not complain
 
 
 def failing(fails_at: int) -> Iterator[Any]:

@@ -36,6 +36,8 @@ class Answer(Options):
     usage: Any = None
     """Tokens, as the provider counts them."""
     response_id: str | None = None
+    store: bool | None = None
+    """Whether the server says that it keeps the response; None: it says nothing."""
 
 
 class Merger(Protocol):

@@ -59,6 +59,7 @@ class OpenaiResponses:
         self._finished = False
         self._usage: Any = None
         self._id: str | None = None
+        self._store: bool | None = None
         self._notes: list[Note] = []
 
     @staticmethod
@@ -115,6 +116,7 @@ class OpenaiResponses:
             notes=tuple(notes),
             usage=self._usage,
             response_id=self._id,
+            store=self._store,
         )
 
     def _part(
@@ -133,6 +135,7 @@ class OpenaiResponses:
         """A whole response has the last word, unless it leaves out what was streamed."""
         self._id = text(response, "id")
         self._usage = fields(get(response, "usage"))
+        self._store = store if isinstance(store := get(response, "store"), bool) else None
         self._finished = ended
         output = get(response, "output")
         if isinstance(output, LIST) and output:

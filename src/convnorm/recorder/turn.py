@@ -65,7 +65,7 @@ class Turn:
     over: bool = False
     """The stream ended by itself."""
     failed: BaseException | None = None
-    """What the stream raised."""
+    """What the stream raised, if nothing came after it."""
     merger: Merger | None = None
     lost: list[Note] = field(default_factory=list)
     """Updates that the merger could not take."""
@@ -90,6 +90,7 @@ class Turn:
 
     def take(self, update: Any) -> None:
         """Merge one update. A stream goes on even if an update cannot be read: that is a note."""
+        self.failed = None
         if self.merger is None:
             if text(update, "type") in SAYS_NOTHING:
                 return
@@ -174,7 +175,7 @@ class Turn:
         if self.request is None or not answer.complete or answer.response_id is None:
             return None
         assert self.snapshot.ledger is not None  # the begin put it there
-        response = {"id": answer.response_id, "status": "completed", "output": answer.items}
+        response = {"id": answer.response_id, "output": answer.items, "store": answer.store}
         return self.snapshot.ledger.accepted(self.request, response)
 
     def _taken(self, name: Literal["ledger", "checkpoint"]) -> Any:

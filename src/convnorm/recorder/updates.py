@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-from convnorm.errors import ConflictError
+from convnorm.errors import ConflictError, PolicyError
 from convnorm.recorder.turn import Turn, TurnView
 from convnorm.stores import Commit, HistoryStore
 
@@ -29,7 +29,7 @@ class Updates(TurnView):
     async def __anext__(self) -> Any:
         if not self._turn.begun:
             await self.begin(bare=True)
-        while not self._turn.over:
+        while not self._turn.over and self._turn.report is None:  # nothing more would be stored
             for update in await self._next():
                 if self._turn.emit != "final":
                     return update
@@ -51,15 +51,17 @@ class Updates(TurnView):
             if self._turn.begun:
                 self._turn.failed = error
                 await self.end(error)
-            elif inspect.iscoroutine(self._source):
-                self._source.close()  # the call is not made
             raise
+        finally:
+            if inspect.iscoroutine(self._source):
+                self._source.close()  # it is over, or the call is not made
 
     async def end(self, error: BaseException | None) -> None:
         """Store the answer, whatever happened, and let go of the source."""
         try:
             if self._turn.report is None:
-                cancelled = isinstance(error, anyio.get_cancelled_exc_class())
+                kind = anyio.get_cancelled_exc_class()
+                cancelled = isinstance(error, kind) or isinstance(self._turn.failed, kind)
                 change = self._turn.finish(error, cancelled=cancelled)
                 try:
                     await self._commit(change)
@@ -120,6 +122,10 @@ async def _opened(source: Any, stack: AsyncExitStack) -> AsyncIterator[Any]:
         made = await made
     if hasattr(made, "__aenter__"):
         made = await stack.enter_async_context(made)
+    elif not hasattr(made, "__aiter__") and (
+        hasattr(made, "__next__") or hasattr(made, "__enter__")
+    ):
+        raise PolicyError(f"a {type(made).__name__} is not awaited: record it in a `with` block")
     updates = aiter(made) if hasattr(made, "__aiter__") else _alone(made)
     if inspect.isasyncgen(updates):
         stack.push_async_callback(updates.aclose)

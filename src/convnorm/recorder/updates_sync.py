@@ -1,9 +1,11 @@
 """The updates of one turn, for code that is not asynchronous: `updates` without the waiting."""
 
+import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
+from convnorm.errors import PolicyError
 from convnorm.recorder.turn import Turn, TurnView
 from convnorm.stores import Commit, HistoryStore, blocking
 from convnorm.wire import LIST
@@ -25,7 +27,7 @@ class SyncUpdates(TurnView):
     def __next__(self) -> Any:
         if not self._turn.begun:
             self.begin(bare=True)
-        while not self._turn.over:
+        while not self._turn.over and self._turn.report is None:  # nothing more would be stored
             try:
                 update = next(self._updates)
                 self._turn.take(update)
@@ -82,6 +84,10 @@ def _opened(source: Any, stack: ExitStack) -> Iterator[Any]:
     made = source() if callable(source) else source
     if hasattr(made, "__enter__"):
         made = stack.enter_context(made)
+    elif any(hasattr(made, name) for name in ("__await__", "__aiter__", "__aenter__")):
+        if inspect.iscoroutine(made):
+            made.close()
+        raise PolicyError(f"a {type(made).__name__} is awaited: record it in `async with`")
     elif hasattr(made, "close") and hasattr(made, "__next__"):
         stack.callback(made.close)
     # The SDKs' responses are pydantic models, which can be iterated and are no streams.
