@@ -377,6 +377,39 @@ async def test_a_task_that_is_cancelled_again_and_again(store: HistoryStore, whe
         await stored_once(store, before, after)
 
 
+class CancelledStore(MemoryStore):
+    """A store whose own tasks are gone: it says that the caller was cancelled, again and again."""
+
+    is_gone = False
+
+    async def commit(self, session: str, change: Commit, *, expected_version: int) -> None:
+        """Only as long as the tasks are there."""
+        await anyio.lowlevel.checkpoint()
+        if self.is_gone:
+            raise asyncio.CancelledError
+        await super().commit(session, change, expected_version=expected_version)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_commit_that_is_always_cancelled() -> None:
+    """It is given up some time: the turn stays open, and the block is left."""
+    store = CancelledStore()
+    before = await begun(store, "s")
+
+    async def turn() -> None:
+        async with Recorder(store)(produced([BEFORE[1]]), before, input=[ASKED]):
+            store.is_gone = True
+
+    task = asyncio.create_task(turn())
+    done, _ = await asyncio.wait([task], timeout=60)
+    store.is_gone = False  # else a task that does not give up would never end
+
+    assert {task} == done
+    assert task.cancelled()
+    after = await store.load("s")
+    assert ((*BEFORE, ASKED), len(BEFORE)) == (after.items, after.turn and after.turn.at)
+
+
 class LateStore(MemoryStore):
     """A store over a slow wire: a commit that is cancelled on this side still arrives, later."""
 

@@ -12,6 +12,9 @@ from convnorm.errors import ConflictError, PolicyError
 from convnorm.recorder.turn import Turn, TurnView
 from convnorm.stores import Commit, HistoryStore
 
+TRIES = 1000
+"""How many cancellations a commit outlives; behind them it is given up, and the turn stays open."""
+
 
 class Updates(TurnView):
     """The source's updates, each handed on as soon as it is merged."""
@@ -98,10 +101,11 @@ class Updates(TurnView):
         cancelled: BaseException | None = None
         looked = False
         with anyio.CancelScope(shield=True):
-            while True:
+            for _ in range(TRIES):
                 try:
                     if cancelled is None or await self._store.load(session) != after:
                         await self._store.commit(session, change, expected_version=before)
+                    self._turn.saved(after)
                     break
                 except anyio.get_cancelled_exc_class() as error:
                     cancelled = error
@@ -110,7 +114,6 @@ class Updates(TurnView):
                     if cancelled is None or looked:
                         raise
                     looked = True
-        self._turn.saved(after)
         if cancelled is not None:
             raise cancelled
 
