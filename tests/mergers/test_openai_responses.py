@@ -195,6 +195,21 @@ def bare_reasoning() -> dict[str, Any]:
     return {key: REASONING[key] for key in REASONING if key != "encrypted_content"}
 
 
+@pytest.mark.parametrize(
+    "item, kept",
+    [
+        ({"type": "code_interpreter_call", "code": None, "outputs": None}, ("code", "outputs")),
+        ({"type": "image_generation_call", "result": None, "action": None}, ("result",)),
+        ({"type": "reasoning", "summary": [], "encrypted_content": None}, ("summary",)),
+    ],
+)
+def test_keys_without_a_value(item: dict[str, Any], kept: tuple[str, ...]) -> None:
+    """They are left out, but for those that an item must have to be taken back."""
+    [found] = merged({**WHOLE, "output": [item]}).items
+
+    assert {"type": item["type"], **{key: item[key] for key in kept}} == found
+
+
 def test_notes_have_their_places() -> None:
     """Each says behind how many of the kept items it would stand."""
     answer = merged(*until("output_item.added", 4))

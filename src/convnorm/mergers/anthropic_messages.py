@@ -119,7 +119,8 @@ class AnthropicMessages:
         elif kind == "input_json_delta":
             grow(block, INPUT, get(delta, "partial_json"))
         elif kind == "citations_delta":
-            block["citations"] = [*block.get("citations", ()), plain(get(delta, "citation"))]
+            cited = fields(get(delta, "citation")) or {}
+            block["citations"] = [*block.get("citations", ()), dict(cited)]
         else:
             why = f"a delta of an unknown kind for block {at}"
             self._notes.append(Note(kind="update", why=why, raw=fields(delta)))

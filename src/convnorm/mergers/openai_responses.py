@@ -45,6 +45,11 @@ FAILED = ("failed", "cancelled", "in_progress", "queued")
 """A response with this status is not at its end, streamed or not."""
 OF_THE_CLIENT = frozenset({"parsed", "parsed_arguments"})
 """What the client's helpers add and the API does not take."""
+NEVER_LEFT_OUT = {
+    "code_interpreter_call": ("code", "outputs"),
+    "image_generation_call": ("result",),
+}
+"""By type: keys that an item must have when it is sent, be there a value or not."""
 CALLS = ("function_call", "custom_tool_call")
 NAMED_BY_THE_SERVER = ("message", *CALLS)
 """Items that say all there is to say without their id."""
@@ -171,7 +176,9 @@ class OpenaiResponses:
 
 
 def _written(item: Any) -> Keys:
-    keys = plain(item, OF_THE_CLIENT)
+    given, keys = fields(item) or {}, plain(item, OF_THE_CLIENT)
+    wanted = NEVER_LEFT_OUT.get(str(given.get("type")), ())
+    keys |= {name: None for name in wanted if name in given and name not in keys}
     for name in ("content", "summary"):  # in lists of their own: they grow
         if isinstance(parts := keys.get(name), LIST):
             keys[name] = [plain(part, OF_THE_CLIENT) for part in parts]
