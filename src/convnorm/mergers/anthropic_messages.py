@@ -11,6 +11,7 @@ from convnorm.mergers.merger import (
     grow,
     index,
     joined,
+    ordered,
     plain,
     read_json,
     text,
@@ -37,6 +38,8 @@ PIECES = {
 """By kind of delta: its key with a piece of text, and the block's key that it goes on with."""
 OF_THE_CLIENT = frozenset({"parsed_output"})
 """What the client's helpers add and the API does not take."""
+FIRST = ("type",)
+"""How a block is written; other keys follow by name."""
 THINKING = ("thinking", "redacted_thinking")
 PROOFS = ("signature", "data")
 INPUT = "the input as text"
@@ -90,7 +93,7 @@ class AnthropicMessages:
             blocks, halves = self._kept(blocks)
             notes += halves
             cut = bool(blocks)
-        blocks = [_with_input(block) for block in blocks]
+        blocks = [ordered(_with_input(block), FIRST) for block in blocks]
         items = ({"role": "assistant", "content": blocks},) if blocks else ()
         return Answer(
             items=items,

@@ -87,6 +87,12 @@ def plain(thing: object, without: frozenset[str] = frozenset()) -> Keys:
     return {key: found[key] for key in found if found[key] is not None and key not in without}
 
 
+def ordered(keys: Keys, first: tuple[str, ...]) -> Keys:
+    """The same keys in one order, since a stream and a whole message do not come in the same."""
+    names = [*(name for name in first if name in keys), *sorted(keys.keys() - set(first))]
+    return {name: keys[name] for name in names}
+
+
 class Pieces(list[str]):
     """A text that is still coming in: joining it each time would cost its whole length."""
 

@@ -12,6 +12,7 @@ from convnorm.mergers.merger import (
     grow,
     index,
     joined,
+    ordered,
     plain,
     text,
     whole_object,
@@ -204,7 +205,7 @@ def _written(message: Mapping[str, Any]) -> Keys:
         kept["tool_calls"] = [_written_call(call) for call in sorted(calls, key=_place)]
     speaks = any(key in kept for key in SPEAKING)
     content = kept.get("content") or (None if speaks else "")
-    return _ordered({**kept, "role": "assistant", "content": content}, FIRST)
+    return ordered({**kept, "role": "assistant", "content": content}, FIRST)
 
 
 def _place(call: object) -> int:
@@ -217,14 +218,9 @@ def _written_call(call: object) -> Keys:
     keys = plain(call, OF_THE_CLIENT | {"index"})
     for kind in ("function", "custom"):
         if kind in keys:
-            keys[kind] = _ordered(plain(keys[kind], OF_THE_CLIENT), BODY_FIRST)
+            keys[kind] = ordered(plain(keys[kind], OF_THE_CLIENT), BODY_FIRST)
             keys.setdefault("type", kind)
-    return _ordered(keys, CALL_FIRST)
-
-
-def _ordered(keys: Keys, first: tuple[str, ...]) -> Keys:
-    names = [*(name for name in first if name in keys), *sorted(keys.keys() - set(first))]
-    return {name: keys[name] for name in names}
+    return ordered(keys, CALL_FIRST)
 
 
 def _take_halves(message: Keys) -> list[Note]:
