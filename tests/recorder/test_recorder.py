@@ -3,11 +3,15 @@
 import asyncio
 import gc
 import inspect
+import signal
+import threading
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from typing import Any
 
 import anyio
 import pytest
+import trio
 
 from convnorm import ConflictError, DialectError, PolicyError, StoreError
 from convnorm.delivery import Ledger
@@ -183,6 +187,23 @@ async def test_cancelled_while_the_call_is_made(store: HistoryStore, streamed: b
     assert ["the answer is not whole: the consumer was cancelled"] == [n.why for n in after.notes]
 
 
+@pytest.mark.parametrize("anyio_backend", ["trio"])
+@pytest.mark.parametrize("fails", [True, False])
+async def test_cancelled_in_a_nursery(store: HistoryStore, fails: bool) -> None:
+    """A group of cancellations is one; a group with an error in it is a failure."""
+    with suppress(ExceptionGroup), trio.CancelScope() as scope:
+        async with Recorder(store)(stream(*EVENTS), await store.load("s")) as updates:
+            await anext(updates)
+            async with trio.open_nursery(strict_exception_groups=True) as nursery:
+                nursery.start_soon(trio.sleep_forever)
+                scope.cancel()
+                if fails:
+                    raise ConsumerError
+                await trio.sleep_forever()
+    assert updates.report is not None
+    assert ("consumer failed" if fails else "cancelled") == updates.report.ended
+
+
 async def test_cancelled_before_it_begins(store: HistoryStore) -> None:
     """Then nothing is stored, and no call is made."""
     start = await store.load("s")
@@ -331,6 +352,17 @@ async def test_the_ledger_is_kept(store: HistoryStore, whole: bool, kept: dict[s
     assert after.ledger == (attempted.accepted(body, response) if whole else attempted)
     if whole:
         assert kept.get("store", True) == after.ledger.responses[response["id"]].stored
+
+
+async def test_a_ledger_of_ones_own_goes_on(store: HistoryStore) -> None:
+    """What is given is stored with the input, and what the server accepts is added to it."""
+    response, events = STREAMS["openai.responses"](Reply("It rains."))
+    body = {"model": "m", "input": [ASKED], "store": True}
+    given = Ledger(responses={"resp_0": {"output": [SAID]}})
+    start = await store.load("s")
+    await read(Recorder(store)(stream(*events), start, input=[ASKED], request=body, ledger=given))
+
+    assert given.attempted(body).accepted(body, response) == (await store.load("s")).ledger
 
 
 async def test_only_responses_have_a_ledger() -> None:
@@ -654,6 +686,42 @@ def test_every_event_without_async(store: HistoryStore, way: str, stop: int, loa
     )
     assert (None, ASKED, 2) == (after.turn, after.items[0], after.version)
     assert said == "".join(item["content"] for item in after.items[1:])
+
+
+class Interrupting(MemoryStore):
+    """A store during one of whose commits somebody presses Ctrl-C."""
+
+    def __init__(self, when: int, *, late: bool) -> None:
+        super().__init__()
+        self.when, self.late = when, late
+
+    async def commit(self, session: str, change: Commit, *, expected_version: int) -> None:
+        """As it was, and the main thread is interrupted before or behind it."""
+        now = expected_version == self.when
+        if now and self.late:
+            await super().commit(session, change, expected_version=expected_version)
+        if now:
+            self.when = -1
+            main = threading.main_thread().ident
+            assert main is not None
+            signal.pthread_kill(main, signal.SIGINT)
+            await anyio.sleep_forever()  # the interrupted thread sees to it that it is left
+        await super().commit(session, change, expected_version=expected_version)
+
+
+@pytest.mark.parametrize("late", [True, False])
+@pytest.mark.parametrize("when, stored", [(0, (ASKED,)), (1, (ASKED, SAID))])
+def test_interrupted_while_it_is_stored(when: int, stored: Any, late: bool) -> None:
+    """Ctrl-C during a commit: it is stored, once, before the block is left."""
+    store = Interrupting(when, late=late)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        Recorder(store)(sync_stream(*EVENTS), anyio.run(store.load, "s"), input=[ASKED]) as updates,
+    ):
+        list(updates)
+    after = anyio.run(store.load, "s")
+
+    assert (stored, None, 2) == (after.items, after.turn, after.version)
 
 
 def test_a_call_that_fails_without_async(store: HistoryStore, loaded: Any) -> None:

@@ -63,8 +63,7 @@ class Updates(TurnView):
         """Store the answer, whatever happened, and let go of the source."""
         try:
             if self._turn.report is None:
-                kind = anyio.get_cancelled_exc_class()
-                cancelled = isinstance(error, kind) or isinstance(self._turn.failed, kind)
+                cancelled = _is_cancelled(error) or _is_cancelled(self._turn.failed)
                 change = self._turn.finish(error, cancelled=cancelled)
                 try:
                     await self._commit(change)
@@ -116,6 +115,14 @@ class Updates(TurnView):
                     looked = True
         if cancelled is not None:
             raise cancelled
+
+
+def _is_cancelled(error: BaseException | None) -> bool:
+    """Whether an error says that the task was cancelled; trio may say it several times at once."""
+    kind = anyio.get_cancelled_exc_class()
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(kind)[1] is None
+    return isinstance(error, kind)
 
 
 async def _opened(source: Any, stack: AsyncExitStack) -> AsyncIterator[Any]:

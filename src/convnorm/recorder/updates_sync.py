@@ -51,12 +51,13 @@ class SyncUpdates(TurnView):
     def begin(self, *, bare: bool) -> None:
         """Store the input, then make the call."""
         self._bare = bare
-        self._commit(self._turn.begin())
         try:
+            self._commit(self._turn.begin())
             self._updates = _opened(self._source, self._stack)
         except BaseException as error:
-            self._turn.failed = error
-            self.end(error)
+            if self._turn.begun:
+                self._turn.failed = error
+                self.end(error)
             raise
 
     def end(self, error: BaseException | None) -> None:
@@ -72,11 +73,21 @@ class SyncUpdates(TurnView):
             self._stack.__exit__(type(error) if error else None, error, None)
 
     def _commit(self, change: Commit) -> None:
+        """Commit, and know afterwards whether it is there, though Ctrl-C comes between, once."""
         before = self._turn.snapshot
         after = before.after(change)
-        with blocking(self._store) as store:
-            store.commit(before.session, change, expected_version=before.version)
+        interrupted: KeyboardInterrupt | None = None
+        try:
+            with blocking(self._store) as store:
+                store.commit(before.session, change, expected_version=before.version)
+        except KeyboardInterrupt as error:
+            interrupted = error
+            with blocking(self._store) as store:
+                if store.load(before.session) != after:
+                    store.commit(before.session, change, expected_version=before.version)
         self._turn.saved(after)
+        if interrupted is not None:
+            raise interrupted
 
 
 def _opened(source: Any, stack: ExitStack) -> Iterator[Any]:
