@@ -4,7 +4,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any_answer import ANSWERS
@@ -51,6 +51,7 @@ def calls(target: str, items: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("target", ANSWERS)
+@settings(max_examples=settings.get_profile(settings.get_current_profile_name()).max_examples // 2)
 @given(data=st.data())
 def test_cut_at_every_event(target: str, data: st.DataObject) -> None:
     """No call is a half, nothing is told twice or out of order, and the next request is right."""

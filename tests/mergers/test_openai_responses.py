@@ -210,6 +210,16 @@ def test_keys_without_a_value(item: dict[str, Any], kept: tuple[str, ...]) -> No
     assert {"type": item["type"], **{key: item[key] for key in kept}} == found
 
 
+def test_cut_behind_a_computer_call() -> None:
+    """No output of it can be invented, so it is a note; in a whole answer it is an item."""
+    item = {"type": "computer_call", "id": "cu_1", "call_id": "call_1", "status": "completed"}
+    done = {"type": "response.output_item.done", "output_index": 0, "item": item}
+    cut = merged(EVENTS[0], done)
+
+    assert ([], [("call", item)]) == (list(cut.items), [(one.kind, one.raw) for one in cut.notes])
+    assert (item,) == merged({**WHOLE, "output": [item]}).items
+
+
 def test_notes_have_their_places() -> None:
     """Each says behind how many of the kept items it would stand."""
     answer = merged(*until("output_item.added", 4))

@@ -124,6 +124,16 @@ HOSTED: tuple[dict[str, Any], ...] = (
     {"type": "mcp_call", "id": "mcp", "server_label": "s", "name": "f", "arguments": '{"a":1}'}
     | {"output": "1", "error": None},
     {"type": "mcp_list_tools", "id": "mcpl", "server_label": "s", "tools": []},
+    {"type": "mcp_approval_request", "id": "mcpr", "server_label": "s", "name": "f"}
+    | {"arguments": "{}"},
+    {"type": "compaction", "id": "cmp", "encrypted_content": "gAAA"},
+)
+WITHOUT_STATUS = ("mcp_list_tools", "mcp_approval_request", "compaction")
+RUN_BY_THE_CLIENT: tuple[dict[str, Any], ...] = (
+    {"type": "local_shell_call", "action": {"type": "exec", "command": ["ls"], "env": {}}},
+    {"type": "shell_call", "action": {"commands": ["ls"]}},
+    {"type": "apply_patch_call", "operation": {"type": "delete_file", "path": "x"}},
+    {"type": "computer_call", "action": {"type": "screenshot"}, "pending_safety_checks": []},
 )
 PROGRESS: dict[str, tuple[str, ...]] = {
     "web_search_call": ("in_progress", "searching", "completed"),
@@ -146,7 +156,8 @@ CITED = {"type": "url_citation", "url": "https://example.org", "title": "x"}
 @st.composite
 def _item(draw: Draw, at: int) -> Piece:
     """One item of any type."""
-    kind = draw(st.sampled_from(["message", "reasoning", "function", "custom", "hosted"]))
+    kinds = ["message", "reasoning", "function", "custom", "hosted", "client"]
+    kind = draw(st.sampled_from(kinds))
     if kind == "message":
         message: Piece = draw(_message(at))
         return message
@@ -159,10 +170,13 @@ def _item(draw: Draw, at: int) -> Piece:
     elif kind == "custom":
         item = {"type": "custom_tool_call", "id": f"ctc_{at}", "call_id": f"call_{at}"}
         item |= {"name": "sql", "input": draw(texts), "status": "completed"}
+    elif kind == "client":
+        item = {**draw(st.sampled_from(RUN_BY_THE_CLIENT)), "id": f"own_{at}"}
+        item |= {"call_id": f"call_{at}", "status": "completed"}
     else:
         hosted = dict(draw(st.sampled_from(HOSTED)))
         item = {**hosted, "id": f"{hosted['id']}_{at}", "status": "completed"}
-        if item["type"] == "mcp_list_tools":
+        if item["type"] in WITHOUT_STATUS:
             del item["status"]
     events: Events = [
         {"type": f"response.{item['type']}.{word}", "output_index": at, "item_id": item["id"]}

@@ -196,6 +196,8 @@ def _why_not(item: Mapping[str, Any], *, done: bool, led: bool) -> str | None:
         if not done or not item.get("encrypted_content"):
             return "its proof did not arrive"
         return None if led else "nothing came of it"
+    if kind == "computer_call":
+        return "nobody can say what it would have shown"
     if done or (kind == "function_call" and whole_object(item.get("arguments"))):
         return None
     return f"only a part of the {kind} arrived"
@@ -217,4 +219,5 @@ def _note(item: Keys, why: str, at: int) -> Note:
     kind = item.get("type")
     if kind == "reasoning":
         return Note(kind="reasoning", why=why, at=at, raw=item)
-    return Note(kind="call" if kind in CALLS else "item", why=why, at=at, raw=item)
+    called = kind in CALLS or kind == "computer_call"
+    return Note(kind="call" if called else "item", why=why, at=at, raw=item)
