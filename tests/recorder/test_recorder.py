@@ -693,7 +693,13 @@ class Interrupting(MemoryStore):
 
     def __init__(self, when: int, *, late: bool) -> None:
         super().__init__()
-        self.when, self.late = when, late
+        self.when, self.late, self.noticed = when, late, False
+
+    def press(self, *_: object) -> None:
+        """What the key does, once."""
+        if not self.noticed:
+            self.noticed = True
+            raise KeyboardInterrupt
 
     async def commit(self, session: str, change: Commit, *, expected_version: int) -> None:
         """As it was, and the main thread is interrupted before or behind it."""
@@ -704,7 +710,9 @@ class Interrupting(MemoryStore):
             self.when = -1
             main = threading.main_thread().ident
             assert main is not None
-            signal.pthread_kill(main, signal.SIGINT)
+            while not self.noticed:  # a thread that just begins to wait does not notice
+                signal.pthread_kill(main, signal.SIGINT)
+                await anyio.sleep(0.01)
             await anyio.sleep_forever()  # the interrupted thread sees to it that it is left
         await super().commit(session, change, expected_version=expected_version)
 
@@ -714,11 +722,15 @@ class Interrupting(MemoryStore):
 def test_interrupted_while_it_is_stored(when: int, stored: Any, late: bool) -> None:
     """Ctrl-C during a commit: it is stored, once, before the block is left."""
     store = Interrupting(when, late=late)
-    with (
-        pytest.raises(KeyboardInterrupt),
-        Recorder(store)(sync_stream(*EVENTS), anyio.run(store.load, "s"), input=[ASKED]) as updates,
-    ):
-        list(updates)
+    start, before = anyio.run(store.load, "s"), signal.signal(signal.SIGINT, store.press)
+    try:
+        with (
+            pytest.raises(KeyboardInterrupt),
+            Recorder(store)(sync_stream(*EVENTS), start, input=[ASKED]) as updates,
+        ):
+            list(updates)
+    finally:
+        signal.signal(signal.SIGINT, before)
     after = anyio.run(store.load, "s")
 
     assert (stored, None, 2) == (after.items, after.turn, after.version)
