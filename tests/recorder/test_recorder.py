@@ -495,6 +495,42 @@ async def test_a_damaged_update_stops_no_stream(store: HistoryStore, damaged: An
     )
 
 
+@pytest.mark.parametrize(
+    "delta, raw",
+    [
+        ({"content": 7}, {"choices": [{"delta": {"content": 7}}]}),
+        ({"content": b"x"}, "{'choices': [{'delta': {'content': b'x'}}]}"),
+        (
+            {"content": 7.0, "x": float("nan")},
+            "{'choices': [{'delta': {'content': 7.0, 'x': nan}}]}",
+        ),
+    ],
+)
+async def test_a_damaged_update_is_noted(store: HistoryStore, delta: Any, raw: Any) -> None:
+    """As it came, or described if it is no JSON, in an answer that is whole all the same."""
+    updates = [*EVENTS[:-2], {"choices": [{"delta": delta}]}, *EVENTS[-2:]]
+    await read(Recorder(store)(stream(*updates), await store.load("s")))
+    after = await store.load("s")
+
+    assert ((SAID,), frozenset()) == (after.items, after.incomplete)
+    assert [("update", raw)] == [(note.kind, note.raw) for note in after.notes]
+    assert after.notes[0].why.startswith("an update could not be read: TypeError: ")
+
+
+@pytest.mark.parametrize(
+    "target, first", [("anthropic.messages", "ping"), ("openai.responses", "keepalive")]
+)
+async def test_what_only_keeps_a_connection_alive(
+    store: HistoryStore, target: str, first: str
+) -> None:
+    """It may come before all else, and says nothing about the format."""
+    whole, events = STREAMS[target](Reply("It rains."))
+    await read(Recorder(store)(stream({"type": first}, *events), await store.load("s")))
+    await read(Recorder(store)(stream(whole), await store.load("whole")))
+
+    assert (await store.load("whole")).items == (await store.load("s")).items
+
+
 class Blocking:
     """A context manager around a stream, of a client that is not asynchronous."""
 

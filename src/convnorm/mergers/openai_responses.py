@@ -102,7 +102,7 @@ class OpenaiResponses:
             if kind in WHOLE_ARGUMENTS:
                 self._done.add(index(update, "output_index"))
         elif kind == "response.output_text.annotation.added":
-            part = self._part(update, "content", "content_index")
+            part = self._part(update, "content", "content_index", "output_text")
             part["annotations"] = [*part.get("annotations", ()), plain(get(update, "annotation"))]
         elif kind == "error":
             self._notes.append(Note(kind="update", why="an error", raw=fields(update)))
