@@ -550,7 +550,8 @@ class Message(BaseModel):
 
 def test_sdk_objects_are_read_at_every_level() -> None:
     """Objects, mappings and dicts are judged alike, as messages and inside of them."""
-    one = ToolCall(id="call_1", function=Function(name="balance", arguments="{}"))
+    function = Function(name="balance", arguments="{}")
+    one = ToolCall(id="call_1", type="function", function=function)
     body = {
         "messages": [
             Message(role="assistant", content=None, tool_calls=[one]),

@@ -69,9 +69,6 @@ class _Matcher:
         """Results that no call before them takes at once."""
         self.turns_between = 0
         """How many turns without a result were seen."""
-        spoken = (turn.role not in ("assistant", "tool") for turn in history.turns)
-        self.voices = list(accumulate(spoken, initial=0))
-        """By turn: how often somebody else spoke before it."""
         self.breaks = list(accumulate(not _is_calling(turn) for turn in history.origin))
         """By turn as it was decoded: how many turns before it end a batch."""
 
@@ -215,22 +212,10 @@ class _Matcher:
                 stack.pop().result = place
             elif at and of_id[at - 1].result and _fits(result, of_id[at - 1].call):
                 of_id[at - 1].extra.append(place)
-            elif not at and of_id and self._comes_before(place, result, of_id[0]):
+            elif not at and of_id and _comes_before(result, of_id[0]):
                 of_id[0].result = place
             else:
                 self.found.orphans.append(place)
-
-    def _comes_before(self, place: Place, result: ToolResult, pair: Pair) -> bool:
-        """Whether a result was only written down before its call.
-
-        Not if the id could be that of an older call, or if somebody spoke in between: then it is
-        what trimming left of another exchange.
-        """
-        if pair.result is not None or not _fits(result, pair.call):
-            return False
-        if is_counter(result.call_id or "", pair.call.name):
-            return False
-        return self.voices[place.turn] == self.voices[pair.place.turn]
 
 
 def _is_calling(turn: Turn) -> bool:
@@ -245,3 +230,14 @@ def _fits(result: ToolResult, call: ToolCall) -> bool:
     if result.kind in call.answered_by:
         return True
     return result.kind in TEXTUAL and call.answered_by[0] in TEXTUAL
+
+
+def _comes_before(result: ToolResult, pair: Pair) -> bool:
+    """Whether a result was only written down before its call.
+
+    Not if the id could be that of an older call: then it may be what trimming left of another
+    exchange, and would be taken for the result of a call that still waits.
+    """
+    if pair.result is not None or not _fits(result, pair.call):
+        return False
+    return not is_counter(result.call_id or "", pair.call.name)

@@ -299,3 +299,13 @@ def test_late_image_is_not_lost_behind_what_was_sent() -> None:
     )
     assert sent == done[: len(sent)]
     assert image() == done[-1]["content"][-1]
+
+
+def test_server_that_takes_one_text_gets_media_apart() -> None:
+    """A reply whose content must be one string says its words, and its image follows."""
+    groq = Policy.for_target(CHAT, provider="groq")
+    history = [user("q"), listed("assistant", text("see"), image()), user("and?")]
+
+    expected = [user("q"), said("see"), listed("user", stood("assistant"), image()), user("and?")]
+    done = normalize(history, groq)
+    assert (expected, []) == (done, check(done, groq))

@@ -78,16 +78,19 @@ def test_result_before_its_call_is_moved_behind_it() -> None:
     assert [call(x), output(x, "x")] == normalize([output(x, "x"), call(x)], RESPONSES)
 
 
-@pytest.mark.parametrize(
-    "history",
-    [
-        [result("call_0", "rain"), calls("call_0", name="delete")],
-        [result("call_8sXk2Qp91Lm", "rain"), user("delete it"), calls("call_8sXk2Qp91Lm")],
-    ],
-)
-def test_stale_result_answers_no_later_call(history: list[dict[str, object]]) -> None:
+def test_result_long_before_its_call_answers_it() -> None:
+    """An id that nobody mints twice proves the pair, whoever spoke in between."""
+    x = "call_8sXk2Qp91Lm"
+    history = [result(x, "rain"), user("well?"), said("let me see"), user("do"), calls(x)]
+
+    expected = [user("well?"), said("let me see"), user("do"), calls(x), result(x, "rain")]
+    assert expected == normalize(history, CHAT)
+
+
+def test_stale_result_answers_no_later_call() -> None:
     """What trimming left of another exchange is quoted, and answers no later call."""
-    context = Context(live_calls=frozenset({"call_0", "call_8sXk2Qp91Lm"}))
+    history = [result("call_0", "rain"), calls("call_0", name="delete")]
+    context = Context(live_calls=frozenset({"call_0"}))
 
     with pytest.raises(NotReadyError):
         normalize(history, CHAT, context=context)

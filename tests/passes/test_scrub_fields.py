@@ -13,6 +13,7 @@ from mutate import mutated
 CHAT, RESPONSES = "openai.chat", "openai.responses"
 GROQ = Policy.for_target(CHAT, provider="groq")
 VLLM = Policy.for_target(RESPONSES, provider="vllm")
+VLLM_CHAT = Policy.for_target(CHAT, provider="vllm")
 
 
 def sent(messages: list[Any], policy: Policy | str = RESPONSES, **facts: Any) -> list[Any]:
@@ -282,6 +283,82 @@ def test_half_a_character() -> None:
     shown = sent([{**call("x"), "arguments": '{"q": "\ud83d"}'}, output("x", parts)])
     assert '{"q": "\ufffd"}' == shown[0]["arguments"]
     assert "\ufffd" == shown[1]["output"][0]["text"]
+
+
+# ---------------------------------------------------------------- calls and contents
+
+
+FUNCTION = {"name": "look", "arguments": '{"q": 1}'}
+WHOLE = {"id": "call_9a", "type": "function", "function": FUNCTION}
+
+
+@pytest.mark.parametrize("provider", [None, "groq", "vllm"])
+@pytest.mark.parametrize(
+    "made",
+    [
+        {"id": "call_9a", "function": FUNCTION},
+        {"id": "call_9a", "type": None, "function": FUNCTION},
+        {"id": "call_9a", "type": "", "function": FUNCTION},
+        {"id": "call_9a", "type": "custom", "function": FUNCTION},
+        {"id": "call_9a", "type": "function", **FUNCTION},
+        {"id": "call_9a", "type": "tool_call", "name": "look", "args": {"q": 1}},
+        {"id": "call_9a", "type": "tool_use", "name": "look", "input": {"q": 1}},
+        {"id": "fc_1", "call_id": "call_9a", "type": "function_call", **FUNCTION},
+    ],
+)
+def test_calls_of_other_libraries(made: dict[str, Any], provider: str | None) -> None:
+    """A call without a type or a body of its own is the same call, and its result its result."""
+    policy = Policy.for_target(CHAT, provider=provider)
+    asked = {"role": "assistant", "content": "", "tool_calls": [made]}
+    expected = [user("q"), asked | {"tool_calls": [WHOLE]}, result("call_9a")]
+
+    assert expected == sent([user("q"), asked, result("call_9a")], policy)
+    alone = asked | {"tool_calls": made}
+    assert expected == sent([user("q"), alone, result("call_9a")], policy)
+
+
+def test_call_that_nobody_can_read_is_told_whole() -> None:
+    """What a call says in a shape that is not known is quoted with its result."""
+    asked = {**said(""), "tool_calls": [{"id": "call_9a", "type": "function", "odd": {"q": 1}}]}
+
+    told = sent([user("q"), asked, result("call_9a")], CHAT)[-1]
+    assert ("user", True) == (told["role"], '{"odd": {"q": 1}}' in told["content"])
+
+
+@pytest.mark.parametrize("calls", ["look()", {"a": 1}, 5])
+def test_calls_that_are_no_calls_are_refused(calls: object) -> None:
+    """Nobody can say what they call."""
+    with pytest.raises(UnrepairableError, match="tool_calls"):
+        normalize([user("q"), {**said("a"), "tool_calls": calls}], CHAT)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({"type": "text", "text": "a"}, "a"),
+        ({"text": "a"}, "a"),
+        ({"ok": True}, '{"ok": true}'),
+        (5, "5"),
+    ],
+)
+@pytest.mark.parametrize("provider", [None, "groq", "vllm"])
+def test_contents_that_are_no_text(content: object, expected: str, provider: str | None) -> None:
+    """An object or a number is sent as the words in it, or as its JSON."""
+    policy = Policy.for_target(CHAT, provider=provider)
+    history = [user(content), calls("a"), result("a", content)]
+    if provider is None:  # a picture has no words
+        picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+        assert [user([picture])] == sent([user(picture)], policy)
+
+    assert [user(expected), calls("a"), result("a", expected)] == sent(history, policy)
+
+
+def test_null_is_no_part() -> None:
+    """Null among parts says nothing, and is not written out."""
+    part = {"type": "text", "text": "a"}
+
+    assert [user([part])] == sent([user([part, None])], CHAT)
+    assert [user([part])] == normalize([user([part, None])], VLLM_CHAT)
 
 
 # ---------------------------------------------------------------- whatever comes

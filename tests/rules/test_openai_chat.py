@@ -142,13 +142,17 @@ FACTS: dict[str, tuple[object, list[tuple[str, str]]]] = {
             ("chat-malformed", "[2].audio.id"),
             ("chat-malformed", "[2].function_call"),
             ("chat-malformed", "[2].refusal"),
-            ("chat-malformed", "[3].tool_calls[0].type"),
             ("chat-malformed", "[3].tool_calls[1].custom.input"),
+            ("chat-tool-call-field-missing", "[3].tool_calls[0].type"),
         ],
     ),
     "a call has what its type says": (
         [calls(call() | {"type": "custom"}), answer()],
-        [("chat-malformed", "[0].tool_calls[0].custom")],
+        [("chat-tool-call-field-missing", "[0].tool_calls[0].type")],
+    ),
+    "a call says of which type it is": (
+        [calls({"id": "call_1", "function": {"name": "f", "arguments": "{}"}}), answer()],
+        [("chat-tool-call-field-missing", "[0].tool_calls[0].type")],
     ),
     "a new word, and null for nothing, are not sure": (
         [
@@ -309,8 +313,8 @@ DISPUTED: dict[str, tuple[list[object], tuple[str, str]]] = {
         [calls(), answer() | {"name": "get balance"}],
         ("chat-message-name-pattern", "[1].name"),
     ),
-    "a call without its type": (
-        [calls({"id": "call_1", "function": {"name": "f", "arguments": "{}"}}), answer()],
+    "a call of a type that may be new": (
+        [calls(call() | {"type": "browser"}), answer()],
         ("chat-tool-call-field-missing", "[0].tool_calls[0].type"),
     ),
     "more than 2048 messages": ([user()] * 2049, ("chat-messages-too-many", "")),

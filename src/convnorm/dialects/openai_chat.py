@@ -20,6 +20,7 @@ from convnorm.dialects.dialect import (
     text_call_id,
     text_id,
 )
+from convnorm.dialects.openai_chat_calls import BODY, chat_calls
 from convnorm.dialects.openai_chat_fields import (
     LOOKED_AT,
     field_flaws,
@@ -59,8 +60,6 @@ KEY = "messages"
 ROLES = ("user", "assistant", "system", "developer", "tool", "function")
 PART_TEXT = {"text": "text", "refusal": "refusal"}
 PART_MEDIA = {"image_url": "image", "input_audio": "audio", "file": "file"}
-BODY = {"function": ("function", "arguments"), "custom": ("custom", "input")}
-"""By kind of call: the key of its body, and the key in it that holds the arguments."""
 KNOWN = frozenset(
     {"role", "content", "tool_calls", "function_call", "refusal", "audio", "name", "id"}
 )
@@ -105,7 +104,7 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
                 if not _may_be_null(message):
                     facts.add(Fact.EMPTY)
             elif not isinstance(content, LIST) and not isinstance(content, str):
-                facts.add(Fact.SHAPE)
+                facts |= {Fact.SHAPE, Fact.FIELDS}
             elif not content and isinstance(content, LIST):
                 facts.add(Fact.EMPTY)
             elif isinstance(content, LIST):
@@ -132,7 +131,9 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
             facts.add(Fact.PAIRING)
             waiting.clear()
         if "tool_calls" in message and (calls := message["tool_calls"]) is not None:
-            if role != "assistant" or not isinstance(calls, LIST):
+            if not isinstance(calls, LIST):
+                facts |= {*Fact} - {Fact.LINK, Fact.SOURCES, Fact.STORE_UNKNOWN}
+            elif role != "assistant":
                 facts |= {Fact.SHAPE, Fact.ROLES}
             if not calls:
                 facts.add(Fact.EMPTY)
@@ -292,7 +293,7 @@ def _items(message: Mapping[str, Any]) -> tuple[Item, ...]:
                 raw=old,
             )
         )
-    calls = message.get("tool_calls")
+    calls = chat_calls(message)
     items.extend(_call(raw) for raw in (calls if isinstance(calls, LIST) else ()))
     return tuple(items)
 
@@ -307,7 +308,10 @@ def _call(raw: object) -> Item:
         return Opaque(raw, slot="tool_calls")
     kind = _kind(keys)
     key, arguments = BODY[kind]
-    body = fields(keys.get(key)) or {}
+    body = fields(keys.get(key))
+    if body is None:  # nobody knows what it says: it is kept whole, as data
+        kind, arguments = "function", "arguments"
+        body = {arguments: {key: keys[key] for key in keys if key not in ("id", "type")}}
     return ToolCall(
         text_call_id(keys.get("id")),
         text_id(body.get("name")),

@@ -7,10 +7,12 @@ from typing import Any
 from convnorm import envelope
 from convnorm.dialects.dialect import Call
 from convnorm.dialects.fitting import fitted, fitted_part, is_nothing
+from convnorm.dialects.openai_chat_calls import call_flaws, chat_calls, whole_call
+from convnorm.dialects.openai_chat_parts import listed_content
 from convnorm.ir import GONE, Flaw
 from convnorm.renaming import Renamer, legal_name, other_name
 from convnorm.targets import Fault
-from convnorm.targets.chat_values import CALL, CUSTOM, PART_SHAPES, PARTS, VALUES
+from convnorm.targets.chat_values import CUSTOM, PART_SHAPES, PARTS, VALUES
 from convnorm.targets.openai_chat import ChatProfile
 from convnorm.wire import LIST, fields
 
@@ -37,7 +39,7 @@ def takes_null(profile: ChatProfile) -> bool:
 
 def is_odd_call(call: Mapping[str, Any]) -> bool:
     """Whether a call is no call as its type has it."""
-    return _call(call, []) is not call
+    return whole_call(call) is not call or _call(call, []) is not call
 
 
 def field_flaws(message: Mapping[str, Any], call: Call, names: Renamer) -> Iterator[Flaw]:
@@ -55,6 +57,9 @@ def field_flaws(message: Mapping[str, Any], call: Call, names: Renamer) -> Itera
 
 def _flaws(message: Mapping[str, Any], profile: ChatProfile, names: Renamer) -> Iterator[Flaw]:
     role, content = message.get("role"), message.get("content")
+    yield from call_flaws(message)
+    if (listed := listed_content(content)) is not content:
+        yield Flaw(Fault.CONTENT_ODD, "content", listed, "the content is no text and no list")
     if profile.message_keys is not None:
         yield from _unknown_keys(message, profile)
     if profile.typed:
@@ -131,7 +136,7 @@ def _odd_values(message: Mapping[str, Any], role: object, content: object) -> It
             new_value = fitted(wanted, message[key], lost)
             if new_value is not message[key]:
                 yield _value_flaw(key, new_value, f"the {key} has not its type", lost)
-    calls = message.get("tool_calls")
+    calls = chat_calls(message)
     if isinstance(calls, LIST):
         lost = []
         made = [_call(each, lost) for each in calls]
@@ -153,22 +158,13 @@ def _part(part: object, allowed: frozenset[str], lost: list[object]) -> object:
 
 
 def _call(given: object, lost: list[object]) -> object:
-    """A call whose type says what it is; one that has no body is another rule's business."""
+    """A call of a custom tool as its type has it; one that has no body is another's business."""
     keys = given if type(given) is dict else fields(given)
-    if keys is None or keys.get("type") is None:
+    body = None if keys is None else fields(keys.get("custom"))
+    if keys is None or body is None or fields(keys.get("function")) is not None:
         return given
-    bodies = {key: body for key in ("function", "custom") if (body := fields(keys.get(key)))}
-    if not bodies:
-        return given
-    kind = keys["type"]
-    if isinstance(kind, str) and kind in CALL.shapes and kind not in bodies:
-        return {**keys, "type": next(iter(bodies))}
-    if not isinstance(kind, str):
-        return {**keys, "type": next(iter(bodies))}
-    if "function" in bodies or "custom" not in bodies:
-        return given
-    new = fitted(CUSTOM, bodies["custom"], lost)
-    return given if new is bodies["custom"] or new is GONE else {**keys, "custom": new}
+    new = fitted(CUSTOM, body, lost)
+    return given if new is body or new is GONE else {**keys, "custom": new}
 
 
 def _odd_name(

@@ -4,7 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from convnorm.dialects.fitting import as_text
-from convnorm.dialects.parts import chat_part, part_type, renamed
+from convnorm.dialects.parts import (
+    Attachment,
+    Picture,
+    Words,
+    chat_part,
+    part_type,
+    read_part,
+    renamed,
+)
 from convnorm.facts import Fact
 from convnorm.ir import Flaw
 from convnorm.targets import Fault
@@ -18,10 +26,23 @@ USERS = PARTS["user"]
 
 def chat_content(message: Mapping[str, Any]) -> object:
     """The content, with parts of other APIs under the names they have here."""
-    content, allowed = message.get("content"), _allowed(message)
+    content, allowed = listed_content(message.get("content")), _allowed(message)
     if allowed is None or not isinstance(content, LIST):
         return content
-    return renamed(content, allowed, chat_part)
+    return _named(content, allowed)
+
+
+def listed_content(content: object) -> object:
+    """A content that is neither a text nor a list as one: words, a part in a list, or JSON."""
+    if content is None or isinstance(content, (str, *LIST)):
+        return content
+    match read_part(content):
+        case Words(text=words, more=more) if not more:
+            return words
+        case Words() | Picture() | Attachment():
+            return [content]
+    text = as_text(content)
+    return content if text is None else text
 
 
 def chat_output(output: object) -> object:
@@ -48,8 +69,11 @@ def part_flaws(message: Mapping[str, Any], profile: ChatProfile) -> Iterator[Fla
     kinds = [part_type(part) for part in content]
     if allowed.issuperset(kinds):
         return
-    role, sure = message.get("role"), profile.odd_parts == "refused"
-    named = renamed(content, allowed, chat_part)
+    role = message.get("role")
+    # Beside text, only media can be told from what stands there by mistake.
+    told = role == "assistant" and role in profile.text_only
+    sure = told or profile.odd_parts == "refused"
+    named = _named(content, allowed)
     here = USERS | allowed if sure else None
     known = [part if here is None or part_type(part) in here else _told(part) for part in named]
     if profile.odd_parts != "accepted" and not _are_same(known, content):
@@ -58,9 +82,18 @@ def part_flaws(message: Mapping[str, Any], profile: ChatProfile) -> Iterator[Fla
     if IMAGE in kinds and IMAGE not in allowed and profile.images_elsewhere == "refused":
         why = f"a {role} message holds an image"
         yield Flaw(Fault.IMAGE_ELSEWHERE, "content", known, why)
+    elif told and any(_is_misplaced(part, allowed) for part in named):
+        why = f"a {role} message holds more than text"
+        yield Flaw(Fault.MEDIA_LISTED, "content", known, why)
     elif sure and any(_is_misplaced(part, allowed) for part in named):
         why = f"a {role} message holds more than text"
         yield Flaw(Fault.MEDIA_ELSEWHERE, "content", known, why)
+
+
+def _named(content: Sequence[object], allowed: frozenset[str]) -> Sequence[object]:
+    """The parts under the names they have here; null is no part."""
+    parts = [part for part in content if part is not None] if None in content else content
+    return renamed(parts, allowed, chat_part)
 
 
 def _is_misplaced(part: object, allowed: frozenset[str]) -> bool:
@@ -80,4 +113,4 @@ def _told(part: object) -> object:
 
 
 def _are_same(new: Sequence[object], old: Sequence[object]) -> bool:
-    return all(one is other for one, other in zip(new, old, strict=True))
+    return len(new) == len(old) and all(one is other for one, other in zip(new, old, strict=True))

@@ -51,7 +51,11 @@ def read_part(part: object) -> Part | None:
         return Words(part, {})
     keys = part if type(part) is dict else fields(part)
     kind = None if keys is None else keys.get("type")
-    if keys is None or not isinstance(kind, str) or kind not in NAMED:
+    if keys is None:
+        return None
+    if kind is None and isinstance(keys.get("text"), str):
+        kind = "text"  # many leave it out
+    if not isinstance(kind, str) or kind not in NAMED:
         return None
     match kind:
         case "image_url" | "input_image":

@@ -14,7 +14,7 @@ from convnorm.targets import Fault
 from convnorm.wire import LIST, media_kind
 
 Kind = Literal["image", "audio", "file"]
-ELSEWHERE = (Fault.IMAGE_ELSEWHERE, Fault.MEDIA_ELSEWHERE)
+ELSEWHERE = (Fault.IMAGE_ELSEWHERE, Fault.MEDIA_ELSEWHERE, Fault.MEDIA_LISTED)
 CALLED = {"image": "an image", "audio": "a sound", "file": "a file"}
 
 

@@ -8,7 +8,7 @@ from convnorm.context import Context
 from convnorm.rules.scan import Scan
 from convnorm.rules.schema import Flaw, flaws
 from convnorm.targets import Target
-from convnorm.targets.chat_values import CALL, CUSTOM, PART_SHAPES, PARTS, VALUES
+from convnorm.targets.chat_values import CUSTOM, PART_SHAPES, PARTS, VALUES
 from convnorm.wire import LIST, fields
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
@@ -51,9 +51,10 @@ def read_chat(
             continue
         pairs.close()
         if role == "assistant":
-            if isinstance(calls, LIST) and calls:
+            made = [calls] if is_call(calls) else calls
+            if isinstance(made, LIST) and made:
                 pairs.new_batch()
-                for index, call in enumerate(calls):
+                for index, call in enumerate(made):
                     keys = call if type(call) is dict else fields(call)
                     if keys is not None:
                         pairs.add_call(at, index, keys.get("id"), "tool", keys)
@@ -75,6 +76,12 @@ def read_chat(
     return scan
 
 
+def is_call(value: object) -> bool:
+    """Whether a value is one call, in whatever shape, and no list of calls."""
+    keys = fields(value) or {}
+    return any(key in keys for key in ("function", "custom", "name"))
+
+
 def _read_parts(scan: Scan, at: int, role: object, content: Sequence[object]) -> None:
     """Note the parts that a message of this role cannot have."""
     allowed = PARTS.get(role) if isinstance(role, str) else None
@@ -93,16 +100,16 @@ def _read_call(scan: Scan, at: int, index: int, call: Mapping[str, Any]) -> None
     """Note what a tool call lacks."""
     where = f".tool_calls[{index}]"
     function, custom = fields(call.get("function")), fields(call.get("custom"))
-    if call.get("type") is None:
-        scan.no_kind.append((at, where))
-    elif function is not None or custom is not None:
-        scan.note(at, flaws(CALL, call, where))
+    kind, bodies = call.get("type"), {"function": function, "custom": custom}
+    named = bodies.get(kind) if isinstance(kind, str) else None
+    if named is None and not (function is None and custom is None):
+        scan.no_kind.append((at, where, kind))
     if function is not None:
         _read_function(scan, at, f"{where}.function", function)
     elif custom is not None:
         scan.note(at, flaws(CUSTOM, custom, f"{where}.custom"))
     else:
-        scan.no_body.append((at, where))
+        scan.no_body.append((at, where, call.get("name")))
 
 
 def _read_function(scan: Scan, at: int, where: str, body: Mapping[str, Any] | None) -> None:

@@ -189,10 +189,10 @@ class Scan:
     """Functions whose name does not fit the pattern: message, path and name (chat)."""
     odd_arguments: list[tuple[int, str, object]] = field(default_factory=list)
     """Functions whose arguments are no string: message, path and arguments (chat)."""
-    no_body: list[tuple[int, str]] = field(default_factory=list)
-    """Tool calls that say nothing of what they call: message and path (chat)."""
-    no_kind: list[tuple[int, str]] = field(default_factory=list)
-    """Tool calls without a type: message and path (chat)."""
+    no_body: list[tuple[int, str, object]] = field(default_factory=list)
+    """Tool calls without a body of their own: message, path and name (chat)."""
+    no_kind: list[tuple[int, str, object]] = field(default_factory=list)
+    """Tool calls whose type is not that of their body: message, path and type (chat)."""
     malformed: list[tuple[int, str, str, bool]] = field(default_factory=list)
     """Values that do not fit the schema: message or item, path, what is wrong, and whether the API
     may still take it."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from convnorm.targets.schema import OBJECT, STRING, Nullable, OneOf, Shape, Wanted, words
+from convnorm.targets.schema import OBJECT, STRING, Nullable, Shape, Wanted, words
 
 TEXT = frozenset({"text"})
 PARTS: Mapping[str, frozenset[str]] = {
@@ -34,5 +34,4 @@ VALUES: Mapping[str, Wanted] = {
     "refusal": Nullable(STRING),
 }
 """What an assistant message may have beside its content; its calls are read one by one."""
-CALL = OneOf({"function": Shape({"function": OBJECT}), "custom": Shape({"custom": OBJECT})})
 CUSTOM = Shape({"name": STRING, "input": STRING})

@@ -36,6 +36,7 @@ class ChatProfile(Profile):
         Fault.THOUGHT_KEY: ("message_keys", "groq-unknown-field"),
         Fault.REFUSAL_KEY: ("message_keys", "groq-unknown-field"),
         Fault.CONTENT_LISTED: ("text_only", "groq-assistant-content-string"),
+        Fault.MEDIA_LISTED: ("text_only", "groq-assistant-content-string"),
         Fault.CONTENT_NULL: ("null_content", "ollama-content-nil"),
         Fault.CONTENT_MISSING: ("content_required", "xai-content-required"),
         Fault.SYSTEM_REFUSED: ("no_system", "chat-system-role-unsupported"),

@@ -23,7 +23,9 @@ def frontier(sample: Sample, policy: AnyPolicy) -> int:
     if ahead:
         start = {**sample.request, key: sample.request[key][: ahead[0]]}
         facts = facts.model_copy(update={"sources": facts.sources[: ahead[0]]})
-        return frontier(Sample(start, facts), policy) if ahead[0] else 0
+        end = frontier(Sample(start, facts), policy) if ahead[0] else 0
+        # A turn that was invented behind so little has no place in the whole.
+        return end - (end > 0 and _invented(run_on(start, policy, facts).messages[end - 1]))
     try:
         report = run_on(sample.request, policy, facts)
     except UnrepairableError:  # cut off before a screenshot came
@@ -77,5 +79,9 @@ def may_go_on(sent: Mapping[str, Any], end: int, policy: AnyPolicy, sample: Samp
     if last.get("role") not in SPEAKERS or last.get("tool_calls"):
         return False
     chat = take_apart(sample.request, policy, sample.context).call.target.chat
-    text = last.get("content")
-    return chat.alternating or (end == len(elements) and isinstance(text, str) and is_turn(text))
+    return chat.alternating or (end == len(elements) and _invented(last))
+
+
+def _invented(element: object) -> bool:
+    text = wire(element).get("content")
+    return isinstance(text, str) and is_turn(text)

@@ -228,7 +228,8 @@ def exchanges(elements: Sequence[Mapping[str, Any]]) -> list[range]:
     """The exchanges that are whole: a calling message and its results directly behind it."""
     found = []
     for at, element in enumerate(elements):
-        ids = [tool_call.get("id") for tool_call in element.get("tool_calls") or ()]
+        calls = element.get("tool_calls")
+        ids = [call.get("id") for call in calls] if isinstance(calls, list) else []
         end = at + 1 + len(ids)
         behind = elements[at + 1 : end]
         answered = [turn.get("tool_call_id") for turn in behind if turn.get("role") == "tool"]

@@ -256,6 +256,39 @@ def name_missing(pen: Pen, draft: Draft) -> None:
     _odd_call(pen, draft, {"name": pen.pick(NO_NAMES)})
 
 
+def call_of_others(pen: Pen, draft: Draft) -> None:
+    """A call is written as another library has it, or does not say what it is."""
+    name, tool, asked = pen.call_id(), pen.pick(TOOLS), pen.pick(ARGUMENTS)
+    body = {"name": tool, "arguments": asked}
+    odd: tuple[Element, ...] = (
+        {"id": name, "function": body},
+        {"id": name, "type": pen.pick((None, "", "tool_call", 5)), "function": body},
+        {"id": name, "type": "tool_call", "name": tool, "args": {"q": "oslo"}},
+        {"id": name, "type": "tool_use", "name": tool, "input": {"q": "oslo"}},
+        {"id": name, **body},
+        {"id": name, "type": "custom", "function": body},
+    )
+    place(pen, draft, [calling(pen, [pen.pick(odd)]), result(pen, name)], gaps)
+
+
+def calls_unlisted(pen: Pen, draft: Draft) -> None:
+    """The one call of a turn is in no list."""
+    turn, answer, *_ = minted(pen)
+    name = answer["tool_call_id"]
+    alone = {**turn, "tool_calls": call(pen, name)}
+    place(pen, draft, [alone, answer], gaps)
+
+
+def content_odd(pen: Pen, draft: Draft) -> None:
+    """What is said, or returned, is neither a text nor a list."""
+    said = f"line {pen.number()}"
+    odd = pen.pick(({"type": "text", "text": said}, {"text": said}, {"said": said}, pen.number()))
+    turn, answer, *_ = minted(pen)
+    turn = {**turn, "tool_calls": [call(pen, answer["tool_call_id"])]}
+    spoken = {"role": pen.pick(("user", "assistant")), "content": odd}
+    place(pen, draft, pen.pick(([spoken], [turn, {**answer, "content": odd}])), gaps)
+
+
 def call_id_long(pen: Pen, draft: Draft) -> None:
     """The ids of an exchange are those of another API."""
     _rename(draft, whole(pen, draft), lambda: f"{pen.id('fc')}{'0' * 20}")
@@ -319,8 +352,9 @@ def key_not_taken(pen: Pen, draft: Draft) -> None:
 
 
 def content_listed(pen: Pen, draft: Draft) -> None:
-    """A reply is a list of texts."""
+    """A reply is a list of texts, and of other things."""
     parts = [{"type": "text", "text": pen.says()} for _ in range(1 + pen.below(2))]
+    parts += pen.pick(([], [_image(pen)], [{"type": "thinking", "thinking": pen.says()}]))
     place(pen, draft, [{"role": "assistant", "content": parts}], gaps)
 
 
@@ -542,6 +576,9 @@ _ALL: tuple[Mutator, ...] = (
     arguments_cut,
     name_odd,
     name_missing,
+    call_of_others,
+    calls_unlisted,
+    content_odd,
     call_id_long,
     call_id_number,
     speaker_odd,

@@ -162,9 +162,11 @@ def _in_whole_characters(element: Any) -> Any:
 
 
 def _chat_calls(at: int, message: Mapping[str, Any]) -> Iterator[Called]:
-    for call in message.get("tool_calls") or ():
-        body = call.get("custom" if call.get("type") == "custom" else "function") or {}
-        arguments = body.get("arguments", body.get("input"))
+    calls = message.get("tool_calls") or ()
+    for call in [calls] if isinstance(calls, dict) else calls:
+        # Without a body of its own, a call is told as other libraries do.
+        body = call.get("function") or call.get("custom") or call
+        arguments = next((body[key] for key in ("arguments", "args", "input") if key in body), None)
         yield Called(at, _id(call.get("id")), _named(body.get("name")), _asked(arguments))
 
 
@@ -207,11 +209,12 @@ def _spoken(at: int, element: Mapping[str, Any]) -> Iterator[Said]:
         return
     content, name = element.get("content"), element.get("name")
     texts: list[str] = []
-    for part in [content] if isinstance(content, str) else content or ():
+    parts = content if isinstance(content, list) else [content]
+    for part in parts if content is not None else ():
         text = _text(part)
         if text is not None:
             texts.append(text)
-        elif isinstance(part, dict) and _medium(part) is None:
+        elif part is not None and _medium(part) is None:
             texts.append(dump(part))
     texts.append(_text({"refusal": element.get("refusal")}) or "")
     if isinstance(audio := element.get("audio"), dict):
@@ -227,7 +230,7 @@ def _text(part: Any) -> str | None:
     """The words of a part, in whatever form they came; None when it is no text at all."""
     if isinstance(part, str):
         return part
-    for key in ("text", "refusal"):
+    for key in ("text", "refusal") if isinstance(part, dict) else ():
         if key in part:
             said = part[key]
             return said if isinstance(said, str) else "" if said is None else dump(said)

@@ -78,12 +78,17 @@ def _incomplete_calls(scan: Scan) -> Iterator[Finding]:
         if usable(given) is None:
             said = f"the id of a tool call is {shown(given)}"
             yield Finding(call.position, f"{call.where}.id", said, repair_of_id(given))
-    for at, where in scan.no_body:
+    for at, where, name in scan.no_body:
         why = "the tool call has neither a function nor a custom tool"
-        yield Finding(at, where, why, repair="repair_arguments")
-    for at, where in scan.no_kind:  # many servers fill it in, and nobody quotes the refusal
-        why = "the tool call has no type"
-        yield Finding(at, f"{where}.type", why, repair="repair_arguments", disputed=True)
+        # What is said beside the name is the body; without a name nothing can be called.
+        repair = "legalise_ids" if usable(name) is None else "scrub_fields"
+        yield Finding(at, where, why, repair=repair)
+    for at, where, kind in scan.no_kind:
+        why = f"the type of the tool call is {shown(kind)}"
+        # Many servers fill it in, and a word that is not known here may be a new one.
+        new_word = isinstance(kind, str) and kind not in ("", "function", "custom")
+        disputed = new_word or scan.target.chat.odd_parts != "refused"
+        yield Finding(at, f"{where}.type", why, repair="scrub_fields", disputed=disputed)
 
 
 PAIRING = (

@@ -13,7 +13,7 @@ from convnorm.rules.openai_chat.common import (
 )
 from convnorm.rules.rule import AS_THE_RULE, Finding, Rule
 from convnorm.rules.scan import Scan, key_name, shown
-from convnorm.wire import LIST, fields
+from convnorm.wire import LIST
 
 
 def _unknown_keys(scan: Scan) -> Iterator[Finding]:
@@ -33,11 +33,8 @@ def _listed_contents(scan: Scan) -> Iterator[Finding]:
     for at, message in messages(scan, scan.no_text) if roles else ():
         role, content = message.get("role"), message.get("content")
         if isinstance(content, LIST) and isinstance(role, str) and role in roles:
-            # What a part without a type says, only the user knows.
-            typed = all(isinstance((fields(part) or {}).get("type"), str) for part in content)
-            repair = AS_THE_RULE if typed else None
             why = f"the content of a message of role {role} is a list"
-            yield Finding(at, ".content", why, repair=repair, disputed=role != "assistant")
+            yield Finding(at, ".content", why, disputed=role != "assistant")
 
 
 def _null_contents(scan: Scan) -> Iterator[Finding]:

@@ -1,5 +1,6 @@
 """The list, and what a message is made of."""
 
+import json
 from collections.abc import Iterator
 
 from convnorm.rules.openai_chat.common import (
@@ -11,6 +12,7 @@ from convnorm.rules.openai_chat.common import (
     user,
 )
 from convnorm.rules.openai_chat.roles import says_who
+from convnorm.rules.read_chat import is_call
 from convnorm.rules.rule import AS_THE_RULE, Finding, Rule
 from convnorm.rules.scan import Scan, shown
 from convnorm.wire import LIST, fields
@@ -43,7 +45,17 @@ def _odd_contents(scan: Scan) -> Iterator[Finding]:
     for at, message in messages(scan, scan.no_text):
         content = message.get("content")
         if content is not None and not isinstance(content, LIST):
-            yield Finding(at, ".content", f"the content is {shown(content)}")
+            repair = AS_THE_RULE if _is_json(content) else None
+            yield Finding(at, ".content", f"the content is {shown(content)}", repair=repair)
+
+
+def _is_json(value: object) -> bool:
+    """Whether a value can be written as text."""
+    try:
+        json.dumps(value, default=lambda other: dict(fields(other) or {}))
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def _null_contents(scan: Scan) -> Iterator[Finding]:
@@ -71,12 +83,16 @@ def _odd_calls(scan: Scan) -> Iterator[Finding]:
     for at, message in messages(scan, scan.with_calls):
         calls = message.get("tool_calls")
         if not isinstance(calls, LIST):
-            yield Finding(at, ".tool_calls", f"tool_calls is {shown(calls)}, not a list")
+            # One call that nobody put into a list is still a call; else nothing says what it is.
+            repair = AS_THE_RULE if is_call(calls) else None
+            why = f"tool_calls is {shown(calls)}, not a list"
+            yield Finding(at, ".tool_calls", why, repair=repair)
             continue
         for index, call in enumerate(calls):
             if type(call) is not dict and fields(call) is None:
                 where = f".tool_calls[{index}]"
-                yield Finding(at, where, f"the tool call is {shown(call)}, not an object")
+                why = f"the tool call is {shown(call)}, not an object"
+                yield Finding(at, where, why, repair=None)
 
 
 def _misplaced_calls(scan: Scan) -> Iterator[Finding]:
@@ -85,7 +101,8 @@ def _misplaced_calls(scan: Scan) -> Iterator[Finding]:
         empty = isinstance(calls, LIST) and not calls
         if role != "assistant" and not empty:
             # A tool does not call tools, and of an unknown role only the user knows who it is.
-            repair = AS_THE_RULE if says_who(role) and isinstance(calls, LIST) else None
+            readable = isinstance(calls, LIST) or is_call(calls)
+            repair = AS_THE_RULE if says_who(role) and readable else None
             why = f"a message of role {shown(role)} calls tools"
             yield Finding(at, ".tool_calls", why, repair=repair)
 
@@ -163,8 +180,8 @@ SHAPES = (
         error="400 type error (documented)",
         certainty="documented",
         sources=(TYPES,),
-        repair=None,
-        loss="",
+        repair="scrub_fields",
+        loss="nothing",
         remedy="turn the content into a string, for example with json.dumps",
         example={"messages": [{"role": "user", "content": {"text": "hello"}}]},
         find=_odd_contents,
@@ -239,10 +256,23 @@ SHAPES = (
         error="400 type error (documented)",
         certainty="documented",
         sources=(TYPES,),
-        repair=None,
-        loss="",
+        repair="scrub_fields",
+        loss="nothing",
         remedy="send tool_calls as a list of objects, or leave it out",
-        example={"messages": [{"role": "assistant", "content": "hello", "tool_calls": "balance"}]},
+        example={
+            "messages": [
+                {
+                    "role": "assistant",
+                    "content": "hello",
+                    "tool_calls": {
+                        "id": "call_1",
+                        "type": "function",
+                        "function": {"name": "balance", "arguments": "{}"},
+                    },
+                },
+                {"role": "tool", "tool_call_id": "call_1", "content": "10 EUR"},
+            ]
+        },
         find=_odd_calls,
     ),
     Rule(

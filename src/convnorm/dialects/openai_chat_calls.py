@@ -1,0 +1,62 @@
+"""Tool calls as frameworks store them, and as a chat message has them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from convnorm.ir import Flaw
+from convnorm.targets import Fault
+from convnorm.wire import LIST, fields
+
+KEY = "tool_calls"
+BODY = {"function": ("function", "arguments"), "custom": ("custom", "input")}
+"""By kind of call: the key of its body, and the key in it that holds the arguments."""
+ARGUMENTS = ("arguments", "args", "input")
+"""What other libraries call the arguments of a call without a body of its own."""
+
+
+def chat_calls(message: Mapping[str, Any]) -> object:
+    """The calls of a message in the shape they have here; the same object if they have it."""
+    given = message.get(KEY)
+    calls = given if isinstance(given, LIST) else [given]
+    if calls is not given and not is_call(given):
+        return given
+    new = [whole_call(call) for call in calls]
+    same = calls is given and all(now is was for now, was in zip(new, calls, strict=True))
+    return given if same else new
+
+
+def is_call(value: object) -> bool:
+    """Whether a value is a call, in any shape that is known here."""
+    keys = fields(value)
+    return keys is not None and (bool(_bodies(keys)) or isinstance(keys.get("name"), str))
+
+
+def whole_call(call: object) -> object:
+    """A call with its type and its body; the same object if it has them, or nobody knows them."""
+    keys = call if type(call) is dict else fields(call)
+    if keys is None:
+        return call
+    kind, bodies = keys.get("type"), _bodies(keys)
+    if bodies:
+        return call if kind in bodies else {**keys, "type": bodies[0]}
+    if not isinstance(keys.get("name"), str):
+        return call
+    given = next((keys[key] for key in ARGUMENTS if keys.get(key) is not None), None)
+    body = {"name": keys["name"], "arguments": given}
+    return {"id": keys.get("call_id") or keys.get("id"), "type": "function", "function": body}
+
+
+def call_flaws(message: Mapping[str, Any]) -> Iterator[Flaw]:
+    """What is wrong with the shape of the calls of a message."""
+    given = message.get(KEY)
+    calls = chat_calls(message) if given else given
+    if calls is given:
+        return
+    if isinstance(given, LIST):
+        yield Flaw(Fault.CALL_SHAPE, KEY, calls, "a call has no type, or no body of its own")
+    else:
+        yield Flaw(Fault.CALLS_UNLISTED, KEY, calls, "the calls are one object, not a list")
+
+
+def _bodies(keys: Mapping[str, Any]) -> list[str]:
+    return [key for key in BODY if fields(keys.get(key)) is not None]
