@@ -338,6 +338,16 @@ def test_merge_conflict(name: str) -> None:
         one.merge(other)
 
 
+@given(st.lists(st.lists(st.sampled_from("ab"), min_size=1, max_size=9), max_size=6))
+def test_every_input_is_remembered_as_it_was_sent(histories: list[list[str]]) -> None:
+    """However much of it an earlier one began with, and whatever that one repeated itself."""
+    ledger, inputs = Ledger(), [[user(word) for word in words] for words in histories]
+    for number, items in enumerate(inputs):
+        ledger = sent(ledger, {"input": items, "store": False}, response(f"resp_{number}"))
+    for known in (ledger, Ledger.from_json(ledger.to_json())):
+        assert inputs == [[*known.input_of(name)] for name in known.responses]
+
+
 def test_prune_keeps_what_the_link_needs() -> None:
     """The chain, what its inputs repeat, and outputs that are still to be sent."""
     ledger = two_turns().observed_output(output("call_2")).observed_output(output("call_9"))

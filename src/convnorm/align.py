@@ -1,8 +1,9 @@
 """Where a local history and one that the server holds tell the same, in linear time.
 
 Equal words prove nothing: a user repeats himself. What proves that the server holds an element is
-an id, a call or a result of a call that it knows, or a history that begins with all that it holds.
-Between two elements that are proved, equal words are the same element.
+an id, a call or a result of a call that it knows. Without any, it is a history that begins with all
+that it holds, or with the end of it: with words of the model, which are never new. Between two
+elements that are proved, equal words are the same element.
 """
 
 from bisect import bisect_right
@@ -38,6 +39,8 @@ class Alignment:
     """Places here and there, both rising."""
     changed: set[int] = field(default_factory=set)
     """Places here of elements that have the id of one there and say something else."""
+    guessed: bool = False
+    """The elements here are taken for the end of those there by their words alone."""
 
 
 def align(here: Sequence[Any], there: Sequence[Any], how: Reading) -> Alignment:
@@ -45,7 +48,8 @@ def align(here: Sequence[Any], there: Sequence[Any], how: Reading) -> Alignment:
     ours, theirs = _heavy(here, how), _heavy(there, how)
     found = _align([here[at] for at in ours], [there[at] for at in theirs], how)
     pairs = [(ours[at], theirs[other]) for at, other in found.pairs]
-    return Alignment(_with_light(here, there, pairs, how), {ours[at] for at in found.changed})
+    changed = {ours[at] for at in found.changed}
+    return Alignment(_with_light(here, there, pairs, how), changed, found.guessed)
 
 
 def _heavy(elements: Sequence[Any], how: Reading) -> list[int]:
@@ -83,9 +87,9 @@ def _with_light(
 def _align(here: Sequence[Any], there: Sequence[Any], how: Reading) -> Alignment:
     found = _anchors(here, there, how)
     if not found.pairs and not found.changed:
-        whole = 0 < len(there) <= len(here) and any(map(how.made, there))
-        if whole and all(map(how.same, here, there)):
-            found.pairs = [(at, at) for at in range(len(there))]
+        shared = _shared(here, there, how)
+        found.pairs = [(at, len(there) - shared + at) for at in range(shared)]
+        found.guessed = 0 < shared < len(there)
         return found
     pairs: list[tuple[int, int]] = []
     before = (-1, -1)
@@ -99,6 +103,24 @@ def _align(here: Sequence[Any], there: Sequence[Any], how: Reading) -> Alignment
         at, other = at + 1, other + 1
     found.pairs = pairs
     return found
+
+
+def _shared(here: Sequence[Any], there: Sequence[Any], how: Reading) -> int:
+    """How many elements stand at the end there and at the beginning here, at most."""
+    most = min(len(here), len(there))
+    if not most or not any(map(how.made, here[:most])):
+        return 0
+    start = [how.content(one) for one in here[:most]]
+    row = [*start, object(), *(how.content(one) for one in there[-most:])]
+    ends = [0] * len(row)  # by place: how much of the start stands before it
+    for at in range(1, len(row)):
+        count = ends[at - 1]
+        while count and row[at] != row[count]:
+            count = ends[count - 1]
+        ends[at] = count + (row[at] == row[count])
+    shared = ends[-1]
+    same = all(map(how.same, here[:shared], there[len(there) - shared :]))
+    return shared if same and any(map(how.made, here[:shared])) else 0
 
 
 def _anchors(here: Sequence[Any], there: Sequence[Any], how: Reading) -> Alignment:

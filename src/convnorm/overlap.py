@@ -118,6 +118,8 @@ class Overlap:
     """By place there: calls that wait for a result."""
     answers: set[int] = field(default_factory=set)
     """Places here of results that answer one of them."""
+    guessed: bool = False
+    """What is here is taken for the end of what is there by its words alone."""
 
     @classmethod
     def of(cls, here: Sequence[Turn], there: Sequence[Turn]) -> "Overlap":
@@ -128,7 +130,8 @@ class Overlap:
         rest = [at for at in range(len(here)) if at not in first]
         found = align([here[at] for at in rest], there, Turns)
         pairs = {rest[at]: other for at, other in found.pairs}
-        overlap = cls(here, there, pairs, {rest[at] for at in found.changed}, calls)
+        changed = {rest[at] for at in found.changed}
+        overlap = cls(here, there, pairs, changed, calls, guessed=found.guessed)
         wanted = {
             (call.call_id, kind): None for call in calls.values() for kind in call.answered_by
         }

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from builders import call, message, output, reasoning, user
+from builders import call, message, output, reasoning, said, user
 from convnorm import (
     Context,
     Ledger,
@@ -256,6 +256,28 @@ def test_equal_words_alone_prove_nothing(kind: str) -> None:
 
 
 @for_both_links
+def test_the_end_of_the_chain_without_ids_is_not_sent_again(kind: str) -> None:
+    """A window over a local history begins with words of the model that the server has."""
+    talk = [user("a"), said("one"), user("b"), said("two"), user("b"), said("two")]
+    ledger = server(kind, *talk)
+    for window in (talk[-1:], talk[-2:], talk[-4:], talk):
+        report = settled(ledger, {"input": [*window, user("b")], **link(kind)})
+        assert [user("b")] == report.messages
+        held = "resp_1" if kind == "response" else "conv_1"
+        told = f"the input is taken to begin with the end of {held}"
+        assert (() if window == talk else (told,)) == report.assumed
+
+
+@for_both_links
+def test_words_of_the_model_elsewhere_prove_nothing(kind: str) -> None:
+    """Only the very end of the chain can be what a window begins with."""
+    ledger = server(kind, user("a"), said("one"), user("b"), said("two"))
+    for new in ([user("b")], [said("one")], [user("c"), said("two")], [user("b"), said("one")]):
+        body = {"input": [*new, user("d")], **link(kind)}
+        assert body == settled(ledger, body).request
+
+
+@for_both_links
 def test_a_copy_and_nothing_new_is_sent_by_value(kind: str) -> None:
     """There is nothing to add behind the link, and an empty input is none."""
     report = settled(server(kind, *HELD), {"input": HELD, **link(kind)})
@@ -483,12 +505,46 @@ def test_an_unknown_link_and_a_delta(kind: str) -> None:
 
 
 def test_an_unknown_link_and_one_response_that_is_known() -> None:
-    """A cancelled answer left its id: the one end of what is stored is continued."""
+    """A cancelled answer left its id: the one end of what is known is continued."""
     body = {"input": [NEW], "previous_response_id": "resp_lost"}
     report = settled(server("response", *HELD), body)
 
     assert {**body, "previous_response_id": "resp_1"} == report.request
-    assert ("resp_1, the last response of the ledger, is continued instead",) == report.assumed
+    assert ("resp_1, a response that the ledger knows, is continued instead",) == report.assumed
+
+
+def test_an_unknown_link_and_a_response_that_is_known_and_not_stored() -> None:
+    """What the only end held is sent by value, not what an older stored response holds."""
+    first = {"input": "a", "output": [message("msg_1", "one")]}
+    second = {
+        "input": [user("a"), said("one"), user("b")],
+        "output": [message("msg_2", "two")],
+        "stored": False,
+        "repeats": None,
+    }
+    ledger = Ledger(responses={"resp_1": first}).accepted(
+        {"input": "b", "previous_response_id": "resp_1", "store": False},
+        {"id": "resp_2", "output": second["output"]},
+    )
+    report = settled(ledger, {"input": [NEW], "previous_response_id": "resp_lost"})
+
+    assert "previous_response_id" not in (report.request or {})
+    said_there = [str(item) for item in report.messages]
+    assert all(word in "".join(said_there) for word in ("one", "'b'", "two"))
+    assert NEW == report.messages[-1]
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_an_unknown_link_and_an_input_that_goes_on_from_a_response(stored: bool) -> None:
+    """Among several conversations, whose call it answers tells which one is meant."""
+    one = {"input": "a", "output": [call("call_a1", id="fc_1")], "stored": stored}
+    ledger = Ledger(responses={"resp_1": one, "resp_2": {"input": "b"}})
+    new = [output("call_a1"), said("done"), NEW]
+    report = settled(ledger, {"input": new, "previous_response_id": "resp_lost"})
+
+    seen = [*ledger.holds(Link.of(report.request)), *report.messages]
+    assert [user("a"), *new] == [seen[0], *seen[2:]]
+    assert "call_a1" == seen[1]["call_id"]
 
 
 def test_an_unknown_link_and_two_conversations() -> None:
@@ -590,6 +646,43 @@ def test_both_links_at_once(name: str) -> None:
     assert count == len(sent["input"])
     assert sent["input"][-1] is NEW
     assert check(sent, RESPONSES, context=context) == []
+
+
+def test_both_links_and_a_response_that_is_not_stored() -> None:
+    """What only the ledger still knows of it is sent, with the outputs that were made for it."""
+    chain = {"input": "a", "output": [call("call_a1", id="fc_1"), call("call_b1", id="fc_2")]}
+    responses = {"resp_1": {**chain, "stored": False}}
+    ledger = Ledger(responses=responses, conversations={"conv_1": [user("b"), said("two")]})
+    body = {"input": [output("call_b1")], "previous_response_id": "resp_1"}
+    made = ledger.observed_output(output("call_a1", "2 threats"))
+
+    report = settled(made, {**body, "conversation": "conv_1"})
+    expected = [user("a"), call("call_a1"), output("call_a1", "2 threats"), call("call_b1")]
+    assert [*expected, output("call_b1")] == report.messages
+    assert "conv_1" == (report.request or {})["conversation"]
+    lost = settled(made, {**body, "conversation": "conv_lost"})
+    assert sorted(map(str, report.messages)) == sorted(map(str, lost.messages))
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_call_that_another_chain_made(stored: bool) -> None:
+    """An output needs its call: the response that made it is continued, or sent by value."""
+    one = {"input": "a", "output": [message("msg_1", "one")]}
+    two = {"input": "b", "output": [call("call_a1", id="fc_1")], "stored": stored}
+    ledger = Ledger(responses={"resp_1": one, "resp_2": two})
+    report = settled(ledger, {"input": [output("call_a1"), NEW], **link("response")})
+
+    seen = [*ledger.holds(Link.of(report.request)), *report.messages]
+    assert [user("b"), output("call_a1"), NEW] == [seen[0], *seen[2:]]
+
+
+@for_both_links
+def test_an_output_whose_call_is_nowhere_is_quoted(kind: str) -> None:
+    """Where the ledger has seen all of the chain, nobody can hold its call."""
+    report = settled(server(kind, *HELD), {"input": [output("call_none"), NEW], **link(kind)})
+
+    assert ["user", "user"] == [item["role"] for item in report.messages]
+    assert "found" in report.messages[0]["content"]
 
 
 # ---------------------------------------------------------------- a request that got no answer

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from pydantic import Field, field_validator, model_serializer
@@ -214,22 +214,33 @@ class Ledger(Options):
         return open_calls(self.holds(link))
 
     def last(self) -> str | None:
-        """The one stored response that no other continues; None if there are several, or none."""
-        stored = [name for name in self.responses if self.knows(Link(name))]
-        continued = {self.responses[name].previous_response_id for name in stored}
-        ends = [name for name in stored if name not in continued]
+        """The one response that no other continues, by a link or by value; None if there are
+        several, or none.
+        """
+        continued = {one.previous_response_id for one in self.responses.values()}
+        for one in self.responses.values():
+            if one.repeats is not None:
+                name, count = one.repeats
+                if count == len(self.input_of(name)):
+                    continued.add(name)
+        ends = [name for name in self.responses if name not in continued]
         return ends[0] if len(ends) == 1 else None
 
-    def later_calls(self, link: Link) -> dict[str, str]:
-        """By call id: the newest response that made the call and continues this link's."""
-        behind = {link.previous_response_id}
-        found: dict[str, str] = {}
+    def behind(self, link: Link) -> set[str]:
+        """The responses that continue this link's, and those that continue them."""
+        found: set[str] = set()
         for name, exchange in self.responses.items():
-            if exchange.previous_response_id in behind and exchange.previous_response_id:
-                behind.add(name)
-                made = (item.get("call_id") for item in objects(exchange.output))
-                found |= {call_id: name for call_id in made if isinstance(call_id, str)}
+            before = exchange.previous_response_id
+            if before is not None and (before in found or before == link.previous_response_id):
+                found.add(name)
         return found
+
+    def maker(self, proofs: Container[tuple[str, str]]) -> str | None:
+        """The newest response that gave something with one of these ids, calls or seals."""
+        for name in reversed(self.responses):
+            if any(proof in proofs for proof in map_proofs(self.responses[name].output)):
+                return name
+        return None
 
     def unknown(self, conversation: str) -> list[Exchange]:
         """The requests on a conversation that got no answer: it may have them, or not."""
@@ -272,7 +283,8 @@ class Ledger(Options):
             seen.add(name)
             exchange = self.responses[name]
             offset = exchange.repeats[1] if exchange.repeats else 0
-            parts.append(exchange.input if count is None else exchange.input[: count - offset])
+            own = len(exchange.input) if count is None else max(0, count - offset)
+            parts.append(exchange.input[:own])
             if exchange.repeats is None:
                 break
             name = exchange.repeats[0]

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import ClassVar, Literal
 
 from convnorm import envelope
+from convnorm.context import Context
+from convnorm.delivery.items import map_proofs
 from convnorm.dialects.dialect import Call
 from convnorm.edits import Drop, Edit, Insert, Loss, Move, Replace, Unrepairable
 from convnorm.errors import NotReadyError, UnrepairableError
@@ -99,7 +101,7 @@ class RepairToolPairs(Options):
     pending: str = "This call is still waiting for its result."
     """What stands in for the result of a live call that the conversation has gone past."""
 
-    wakes_on: ClassVar[frozenset[Fact]] = frozenset({Fact.PAIRING})
+    wakes_on: ClassVar[frozenset[Fact]] = frozenset({Fact.PAIRING, Fact.LINK})
 
     def __call__(self, history: History, call: Call) -> Iterator[Edit | Unrepairable]:
         """Ask for the edits this history needs."""
@@ -130,6 +132,7 @@ class _Repair:
             len(self.turns),
         )
         """The first item that is only referred to: it may be a call."""
+        self.held = _held_calls(call.context)
         self.last_word = max(
             (at for at, turn in enumerate(self.turns) if turn.role != "tool"), default=-1
         )
@@ -213,7 +216,8 @@ class _Repair:
         called = {pair.call.call_id: pair.place for pair in reversed(self.found.pairs)}
         for place in self.found.orphans:
             result = self._result(place)
-            beyond = self.call.context.linked or self.refers_at < place.turn
+            there = self.held is None or result.call_id in self.held
+            beyond = (self.call.context.linked and there) or self.refers_at < place.turn
             if result.call_id and beyond and called.get(result.call_id, place) >= place:
                 continue  # its call may be on the server
             fault = Fault.ORPHAN if result.call_id else Fault.RESULT_ID_MISSING
@@ -319,6 +323,14 @@ class _Repair:
         if call.name in self.options.side_effecting:
             return self.options.effect_unknown
         return self.options.interrupted
+
+
+def _held_calls(context: Context) -> frozenset[str] | None:
+    """The ids of the calls behind the link; None if more may stand there than anybody knows."""
+    ledger, link = context.ledger, context.link
+    if ledger is None or not (ledger.knows(link) and ledger.whole(link)):
+        return None
+    return frozenset(own for kind, own in map_proofs(ledger.holds(link)) if kind == "call")
 
 
 class _Names:

@@ -1,7 +1,7 @@
 """The pass `settle_link`."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar, Literal
@@ -55,8 +55,8 @@ class SettleLink(Options):
 
     ## Safety
     Sends nothing that the server holds behind the link, and everything that it lacks. A copy is
-    recognised by an id, a call id, or a history that begins with all that the server holds; equal
-    words alone prove nothing. Every call that waits on the server gets its output: the real one
+    recognised by an id, a call id, or a history that begins with all that the server holds, or with
+    the end of it, words of the model among them; other equal words prove nothing. Every call that waits on the server gets its output: the real one
     from the ledger, else a marked text. Where the local history is whole without that call, the
     link is given up instead. A link that cannot be used is replaced by the items themselves, as far
     as the ledger knows them; where the local history tells the past in other words, its words are
@@ -104,6 +104,8 @@ class _Settle:
         self.rules, self.link = call.target.rules, call.context.link
         self.ledger = call.context.ledger or Ledger()
         self.informed = call.context.ledger is not None
+        self.added: Sequence[Turn] = ()
+        """What the server lacks and is put in front."""
         self.moved: str | None = None
         """The rule that made the link another one: all that follows is for its sake."""
 
@@ -148,25 +150,24 @@ class _Settle:
     def _choose(self) -> Asked:
         """Keep one of two links, and send what only the other has."""
         one, two = Link(self.link.previous_response_id), Link(None, self.link.conversation)
-        chain, talk = (self.call.turns_of(self.ledger.holds(link)) for link in (one, two))
+        chain, talk = (self.call.turns_of(self.ledger.recall(link)) for link in (one, two))
         shared = Overlap.of(talk, chain)
         begins = len(talk) < len(chain) and all(map(Turns.same, talk, chain))
         lacks: list[Turn] = []
+        longer = begins or (not shared.new and len(shared.pairs) < len(chain))
         self.link, left = two, one
-        if self.ledger.knows(one) and (
-            begins
-            or not self.ledger.knows(two)
-            or (not shared.new and len(shared.pairs) < len(chain))
+        if self.ledger.heard_of(one) and (
+            not self.ledger.knows(two) or (longer and self.ledger.knows(one))
         ):
             self.link, left = one, two
-        elif self.ledger.knows(one):
+        elif self.ledger.heard_of(one):
             lacks = [turn for at, turn in enumerate(chain) if at not in _values(shared)]
         else:
             yield Assumed(f"{_name(two)} is taken to hold what {_name(one)} holds")
         rule = self.moved = self.rules[Fault.TWO_LINKS]
         yield self._leave(left, rule, f"{_name(self.link)} is continued")
         known = _values(Overlap.of(self.turns, lacks))
-        new = (turn for at, turn in enumerate(lacks) if at not in known)
+        new = [turn for at, turn in enumerate(lacks) if at not in known]
         yield from self._in_front(new, rule, f"only {_name(left)} has it")
 
     def _replace(self, fault: Fault, why: str) -> Asked:
@@ -179,17 +180,26 @@ class _Settle:
             if not self.ledger.whole(self.link):
                 yield Assumed(f"what stood before the known part of {_name(self.link)} is lost")
             return
-        last = self.ledger.last() if self.link.conversation is None else None
+        last = self._followed() if self.link.conversation is None else None
         told = any(turn.role == "assistant" for turn in self.turns)
         if last is not None and fault is Fault.LINK_UNKNOWN:
-            held = self.call.turns_of(self.ledger.holds(Link(last)))
-            if not told or Overlap.of(self.turns, held).pairs:
-                yield Assumed(f"{last}, the last response of the ledger, is continued instead")
-                yield from self._move(last, rule, why)
+            overlap = Overlap.of(self.turns, self.call.turns_of(self.ledger.recall(Link(last))))
+            if not told or overlap.pairs or overlap.answers:
+                yield Assumed(f"{last}, a response that the ledger knows, is continued instead")
+                if self.ledger.knows(Link(last)):
+                    yield from self._move(last, rule, why)
+                else:
+                    yield from self._replay(overlap, rule, why)
                 return
         if told or fault is Fault.LINK_UNSUPPORTED:
             yield Assumed("the input is taken for the whole history: nothing else is known")
             yield self._leave(self.link, rule, why)
+
+    def _followed(self) -> str | None:
+        """The response that the input goes on from: who made what it holds, else the only end."""
+        known = {proof for turn in self.turns for proof in Turns.proofs(turn)}
+        calls = {("call", own) for kind, own in known if kind == "result"}
+        return self.ledger.maker(known | calls) or self.ledger.last()
 
     def _continue(self) -> Asked:
         """Send only what is new, and an output for each call that waits."""
@@ -224,6 +234,8 @@ class _Settle:
                 yield from self._replay(overlap, self._copied(overlap), why)
                 return
             yield Assumed("the last words of the user are taken for said again")
+        if overlap.guessed:
+            yield Assumed(f"the input is taken to begin with the end of {_name(self.link)}")
         yield from self._outputs(overlap)
         yield from self._drop_copies(overlap, copies)
         yield from self._second_results(overlap)
@@ -302,11 +314,18 @@ class _Settle:
         key = "conversation" if link.conversation is not None else "previous_response_id"
         return SetField(key, None, rule=rule, why=why)
 
-    def _in_front(self, turns: Iterable[Turn], rule: str, why: str) -> Iterator[Edit]:
-        for turn in turns:
+    def _in_front(self, turns: Sequence[Turn], rule: str, why: str) -> Iterator[Edit]:
+        """Turns that the server lacks, with the outputs that were made here for their calls."""
+        self.added = turns
+        missing = waiting([*turns, *self.turns])
+        for at, turn in enumerate(turns):
             new = self.by_value(turn)
             if new is not None:
                 yield Insert(FRONT, new, rule=rule, why=why)
+            call = missing.get(at)
+            if call is not None and call.call_id in self.ledger.outputs:
+                for output, missed in self._output_of(call):
+                    yield Insert(FRONT, output, rule=rule, why=missed)
 
     # ------------------------------------------------------------ behind a link that is kept
 
@@ -318,22 +337,24 @@ class _Settle:
 
     def _later_maker(self, overlap: Overlap) -> Asked | None:
         """Move the link to the response that made a call, when the input has only its output."""
-        known = {item.call_id for turn in overlap.there for item in calls_of(turn)}
-        made_by = self.ledger.later_calls(self.link)
-        for turn in self.turns if made_by else ():
+        before = (*overlap.there, *self.added)
+        known = {item.call_id for turn in before for item in calls_of(turn)}
+        for turn in self.turns:
             known |= {item.call_id for item in calls_of(turn)}
             result = answered(turn)
             if result is None or result.call_id in known:
                 continue
-            name = made_by.get(result.call_id or "")
+            name = self.ledger.maker({("call", result.call_id or "")})
             if name is None:
                 continue
             rule, link = self._rule(Fault.ORPHAN), Link(name)
             why = f"{name} made the call {result.call_id}"
             if self.ledger.knows(link):
                 return self._move(name, rule, why)
-            lacks = self.call.turns_of(self.ledger.recall(link))[len(overlap.there) :]
-            return iter([*self._in_front(lacks, rule, why)])
+            there = self.call.turns_of(self.ledger.recall(link))
+            if name in self.ledger.behind(self.link):
+                return self._in_front(there[len(overlap.there) :], rule, why)
+            return self._replay(Overlap.of(self.turns, there), rule, why)
         return None
 
     def _last_words(self) -> Iterator[int]:

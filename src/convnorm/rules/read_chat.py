@@ -51,8 +51,8 @@ def read_chat(
             continue
         pairs.close()
         if role == "assistant":
-            made = [calls] if is_call(calls) else calls
-            if isinstance(made, LIST) and made:
+            made = calls if isinstance(calls, LIST) else [calls] if is_call(calls) else ()
+            if made:
                 pairs.new_batch()
                 for index, call in enumerate(made):
                     keys = call if type(call) is dict else fields(call)

@@ -41,6 +41,10 @@ class Server:
         known = self.ledger.heard_of(Link(self._response, self._conversation))
         return known or any(view is not None and _tells(view) for view in views)
 
+    def made_call(self, call_id: str | None) -> bool:
+        """Whether some response made the call."""
+        return call_id is not None and self.ledger.maker({("call", call_id)}) is not None
+
     @cached_property
     def whole(self) -> bool:
         """Whether the ledger has the chain down to its first response, so that nothing is unseen.

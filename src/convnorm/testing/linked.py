@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from convnorm.context import Context
 from convnorm.delivery import Ledger
+from convnorm.delivery.items import content_key
 from convnorm.targets import find_target
 from convnorm.testing import openai_responses
 from convnorm.testing.draft import Draft, Element, Pen
@@ -57,6 +58,8 @@ def linked(draw: st.DrawFn) -> Linked:
     end = 1 + pen.below(len(turns) - 1)
     held = [item for turn in turns[:end] for item in turn]
     rest = [item for turn in turns[end:] for item in turn]
+    if _says_again(held, rest):  # words alone tell it from a copy of the end
+        rest.insert(0, {"role": "user", "content": f"again {pen.number()}"})
     outputs: Items = []
     if pen.chance(3):
         held, rest, outputs = _without_an_output(pen, held, rest)
@@ -88,6 +91,15 @@ def is_made(item: Element) -> bool:
     if kind == "message":
         return item.get("role") == "assistant"
     return not (kind.endswith("_output") or kind in ("item_reference", "mcp_approval_response"))
+
+
+def _says_again(held: Items, rest: Items) -> bool:
+    """Whether what is new begins as the end of what was said, with words of the model."""
+    said, new = [*map(content_key, held)], [*map(content_key, rest)]
+    return any(
+        said[-size:] == new[:size] and any(map(is_made, rest[:size]))
+        for size in range(1, min(len(said), len(new)) + 1)
+    )
 
 
 def _without_an_output(pen: Pen, held: Items, rest: Items) -> tuple[Items, Items, Items]:

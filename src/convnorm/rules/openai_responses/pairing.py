@@ -43,7 +43,7 @@ def _without_call(scan: ResponsesScan) -> Iterator[Finding]:
     first: dict[tuple[str, str | None], int] = {}
     for call in (*scan.pairs.held, *scan.settled, *calls):
         first.setdefault((call.kind, call.id), call.position)
-    repair = "settle_link" if scan.linked and scan.server else AS_THE_RULE
+    server = scan.server if scan.linked else None
     for result in results:
         at, call_id = result.position, result.id
         if result.call is not None:
@@ -53,7 +53,9 @@ def _without_call(scan: ResponsesScan) -> Iterator[Finding]:
         if call_id and any(first.get((kind, call_id), at) < at for kind in result.kinds):
             continue  # the call is there, and this is its second output
         what = f"the output of call {shown(call_id)}" if call_id else "an output without an id"
-        where = ", nor on the server" if scan.server and scan.linked else ""
+        where = ", nor on the server" if server else ""
+        # Where a response made the call, that response can be continued.
+        repair = "settle_link" if server and server.made_call(call_id) else AS_THE_RULE
         message = f"{what} has no open call of its type before it{where}"
         yield Finding(at, "", message, repair=repair)
 
