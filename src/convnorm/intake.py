@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from convnorm.closing import Closing
 from convnorm.context import FACTS, Context, usable_fact
 from convnorm.dialects import DIALECTS
-from convnorm.dialects.dialect import Call, Dialect
+from convnorm.dialects.dialect import USUAL, Call, Dialect
 from convnorm.errors import DialectError, PolicyError
 from convnorm.facts import Fact
 from convnorm.policy import Policy
@@ -52,7 +53,8 @@ def take_apart(given: object, policy: Policy | str | None, context: Context | No
         context = context.with_body(request)
     elements: Sequence[object] = () if text is not None else found  # type: ignore[assignment]  # it is a list or tuple
     _one_label_each(context, elements)
-    call = Call(target, context, dialect.KEY, dialect.decode)
+    closing = next((each for each in policy.passes if isinstance(each, Closing)), USUAL)
+    call = Call(target, context, dialect.KEY, dialect.decode, closing=closing)
     if text and links(call):
         elements = ({"role": "user", "content": text},)
     return Work(policy, call, dialect, elements, request, text)

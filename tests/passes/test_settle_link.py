@@ -196,12 +196,13 @@ def test_a_screenshot_cannot_be_invented(kind: str) -> None:
 
 
 def test_the_reasons_of_a_closed_call_are_options() -> None:
-    """What stands for a missing output can be said in other words."""
-    policy = Policy.for_target(RESPONSES, settle_link={"interrupted": "The tool was stopped."})
+    """What stands for a missing output is said as for the calls of the input."""
+    words = {"interrupted": "The tool was stopped."}
+    policy = Policy.for_target(RESPONSES, repair_tool_pairs=words)
     report = settled(server("response", *ASKED), {"input": [user("?")], **link("response")}, policy)
 
     assert "The tool was stopped." in report.messages[0]["output"]
-    careful = Policy.for_target(RESPONSES, settle_link={"side_effecting": ["look"]})
+    careful = Policy.for_target(RESPONSES, repair_tool_pairs={"side_effecting": ["look"]})
     report = settled(
         server("response", *ASKED), {"input": [user("?")], **link("response")}, careful
     )

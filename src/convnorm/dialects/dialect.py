@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from convnorm.closing import Closing
 from convnorm.context import Context, Provenance
 from convnorm.errors import DialectError
 from convnorm.facts import Fact
@@ -16,6 +17,7 @@ from convnorm.wire import LIST, SAID, fields, is_whole
 
 NOTHING: frozenset[str] = frozenset()
 NOWHERE = Provenance()
+USUAL = Closing()
 _LEGAL = re.compile(r"[a-zA-Z0-9_-]+").fullmatch
 """Letters that are legal in every name; in an id only its length is asked, or nine of them."""
 
@@ -58,6 +60,8 @@ class Call:
     """How the dialect reads a wire list."""
     frozen: int = 0
     """How many turns at the front were sent and answered: nothing may touch them."""
+    closing: Closing = USUAL
+    """What stands in for missing results, as the policy says."""
     places: tuple[int | None, ...] = ()
     """By `Turn.at`, where the turn stands in what the caller passed; empty when `at` says it."""
 

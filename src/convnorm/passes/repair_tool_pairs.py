@@ -1,12 +1,12 @@
 """The pass `repair_tool_pairs`."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar, Literal
 
 from convnorm import envelope
+from convnorm.closing import Closing
 from convnorm.context import Context
 from convnorm.delivery.items import map_proofs
 from convnorm.dialects.dialect import Call
@@ -19,19 +19,17 @@ from convnorm.ir import (
     Opaque,
     Place,
     Text,
-    ToolCall,
     ToolResult,
     Turn,
     media_of,
     same,
 )
-from convnorm.options import Options
 from convnorm.pairing import Pair, pair_up
 from convnorm.targets import Fault
 from convnorm.wire import text_of
 
 
-class RepairToolPairs(Options):
+class RepairToolPairs(Closing):
     """Give every tool call exactly one result, and every result its call.
 
     ## Why
@@ -86,20 +84,6 @@ class RepairToolPairs(Options):
     duplicates: Literal["first", "last"] = "first"
     """Which of several different real results answers a call; the others go the way of `orphans`.
     A marked text never beats a real result, and an equal one goes without loss."""
-    interrupted: str = "No result was recorded for this call."
-    """What stands in for a missing result."""
-    side_effecting: tuple[str, ...] = ()
-    """Names of tools that change something outside: what stands in for their missing result warns
-    that they may have done so."""
-    effect_unknown: str = (
-        "No result was recorded for this call. It is unknown whether it took effect: "
-        "check the state before trying again."
-    )
-    """What stands in for a missing result of a side-effecting tool."""
-    malformed: str = "The arguments of this call are not valid JSON, and no result was recorded."
-    """What stands in for a missing result when the call itself was cut off."""
-    pending: str = "This call is still waiting for its result."
-    """What stands in for the result of a live call that the conversation has gone past."""
 
     wakes_on: ClassVar[frozenset[Fact]] = frozenset({Fact.PAIRING, Fact.LINK})
 
@@ -267,7 +251,7 @@ class _Repair:
             return
         output = result.output
         if result.synthetic and isinstance(output, str):  # its envelope names the call
-            output = envelope.close(call_id, self._sentence(pair.call, live=False))
+            output = envelope.close(call_id, self.options.sentence(pair.call, live=False))
         if result.kind != kind:
             fault, why = Fault.UNANSWERED, f"{call_id} is answered as {result.kind}, not as {kind}"
         elif pair.call.call_id == call_id:
@@ -307,22 +291,13 @@ class _Repair:
             return
         result = ToolResult(
             call_id,
-            envelope.close(call_id, self._sentence(pair.call, live=live)),
+            envelope.close(call_id, self.options.sentence(pair.call, live=live)),
             kind=pair.call.answered_by[0],
             synthetic=True,
             closes=pair.call,
         )
         new = Turn("tool", (result,), at=turn.at, source=turn.source)
         yield Insert(behind, new, rule=rule, why=f"call {call_id} has no result")
-
-    def _sentence(self, call: ToolCall, *, live: bool) -> str:
-        if live:
-            return self.options.pending
-        if call.kind == "function" and not _is_json(call.arguments):
-            return self.options.malformed
-        if call.name in self.options.side_effecting:
-            return self.options.effect_unknown
-        return self.options.interrupted
 
 
 def _held_calls(context: Context) -> frozenset[str] | None:
@@ -365,17 +340,6 @@ def _name_fault(old: str | None) -> Fault:
     if old is None:
         return Fault.CALL_ID_MISSING
     return Fault.REUSED_CALL_ID if old else Fault.CALL_ID_EMPTY
-
-
-def _is_json(arguments: object) -> bool:
-    """Whether arguments can be read; an empty string is how some models say that there are none."""
-    if not isinstance(arguments, str) or not arguments:
-        return True
-    try:
-        json.loads(arguments)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _says_nothing(result: ToolResult) -> bool:

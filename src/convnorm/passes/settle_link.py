@@ -56,9 +56,9 @@ class SettleLink(Options):
     ## Safety
     Sends nothing that the server holds behind the link, and everything that it lacks. A copy is
     recognised by an id, a call id, or a history that begins with all that the server holds, or with
-    the end of it, words of the model among them; other equal words prove nothing. Every call that waits on the server gets its output: the real one
-    from the ledger, else a marked text. Where the local history is whole without that call, the
-    link is given up instead. A link that cannot be used is replaced by the items themselves, as far
+    the end of it, words of the model among them; other equal words prove nothing. Every call that
+    waits on the server gets its output: the real one from the ledger, else a marked text. Where the
+    local history is whole without that call, the link is given up instead. A link that cannot be used is replaced by the items themselves, as far
     as the ledger knows them; where the local history tells the past in other words, its words are
     sent, by value. A second result of a call that the server has an output for is quoted as data.
     Where the facts do not decide, nothing is left out, and the report says what was assumed. What
@@ -69,18 +69,8 @@ class SettleLink(Options):
     name: Literal["settle_link"] = "settle_link"
     unanswered: Literal["replay", "send"] = "replay"
     """A conversation on which a request got no answer may hold that request, or not: `replay`
-    everything without it, which repeats nothing, or `send` on it."""
-    interrupted: str = "No result was recorded for this call."
-    """What stands in for a missing result of a call on the server."""
-    side_effecting: tuple[str, ...] = ()
-    """Names of tools that change something outside."""
-    effect_unknown: str = (
-        "No result was recorded for this call. It is unknown whether it took effect: "
-        "check the state before trying again."
-    )
-    """What stands in for a missing result of a side-effecting tool."""
-    pending: str = "This call is still waiting for its result."
-    """What stands in for the result of a live call that the conversation has gone past."""
+    everything without it, which repeats nothing, or `send` on it. What a closed call says is an
+    option of `repair_tool_pairs`."""
 
     wakes_on: ClassVar[frozenset[Fact]] = frozenset({Fact.LINK})
 
@@ -294,21 +284,15 @@ class _Settle:
             for turn in self.call.turns_of([self.ledger.outputs[call_id]]):
                 yield turn, f"the output of {call_id} was made and not sent"
             return
+        live = call_id in self.call.context.live_calls
         result = ToolResult(
             call_id,
-            envelope.close(call_id, self._sentence(call)),
+            envelope.close(call_id, self.call.closing.sentence(call, live=live)),
             kind=call.answered_by[0],
             synthetic=True,
             closes=call,
         )
         yield Turn("tool", (result,)), f"call {call_id} waits for a result and has none"
-
-    def _sentence(self, call: ToolCall) -> str:
-        if call.call_id in self.call.context.live_calls:
-            return self.options.pending
-        if call.name in self.options.side_effecting:
-            return self.options.effect_unknown
-        return self.options.interrupted
 
     def _leave(self, link: Link, rule: str, why: str) -> SetField:
         key = "conversation" if link.conversation is not None else "previous_response_id"
