@@ -15,12 +15,12 @@ CHAT = "openai.chat"
 ID = "call_9a8b7c6d5e"
 KINDS = ("tool-output", "tool-call", "history-item")
 ALIKE = {
-    "<": "\uff1c\ufe64\u2039\u3008\u27e8\u2329\u276e\u02c2\u1438",
+    "<": "\uff1c\ufe64\u2039\u3008\u27e8\u2329\u276e\u02c2\u1438\u227a\u00ab",
     "/": "/ \uff0f\u2044\u2215\\",
     "-": "-\u2010\u2011\u2013\u2014\u2212_ \u00ad\ufe63",
-    "o": "oO\uff4f\u043e\u041e\u03bf",
-    "t": "tT\uff54\u0442",
-    "c": "cC\u0441",
+    "o": "oO\uff4f\u043e\u041e\u03bf\u1d0f\U0001d428",
+    "t": "tT\uff54\u0442\u1d1b\U0001d69d\U0001f143",
+    "c": "cC\u0441\u24d2",
     "i": "iI\u0456",
     "p": "pP\u0440",
     "h": "hH\uff48",

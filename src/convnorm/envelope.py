@@ -6,6 +6,7 @@ Changing anything here changes bytes that providers have cached: it is a breakin
 """
 
 import re
+import unicodedata
 from hashlib import blake2b
 from html import escape
 
@@ -13,27 +14,42 @@ _CLOSED = re.compile(r"\[convnorm:no-result ([0-9a-f]{12})\] [^\[\]]* \[/convnor
 _TURN = re.compile(r"\[convnorm:turn\] [^\[\]]* \[/convnorm\]")
 _MEDIA = re.compile(r"\[convnorm:media[^\[\]]*\] [^\[\]]* \[/convnorm\]")
 _NAMES = ("tool-output", "tool-call", "history-item")
-_BRACKETS = "<\u02c2\u1438\u2039\u2329\u276e\u27e8\u3008\ufe64\uff1c"
+_BRACKETS = "<\u00ab\u02c2\u1438\u2039\u227a\u2329\u276c\u276e\u2770\u27e8\u3008\ufe64\uff1c"
 """What a reader may take for an opening bracket."""
-_ALIKE = str.maketrans(
-    {
-        "a": "[a\uff41\u0430]",
-        "c": "[c\uff43\u0441]",
-        "e": "[e\uff45\u0435]",
-        "h": "[h\uff48\u04bb]",
-        "i": "[i\uff49\u0456\u217d1l]",
-        "l": "[l\uff4c\u04cf\u217c1i]",
-        "m": "[m\uff4d\u217f]",
-        "o": "[o\uff4f\u043e\u03bf0]",
-        "p": "[p\uff50\u0440\u03c1]",
-        "r": "[r\uff52]",
-        "s": "[s\uff53\u0455]",
-        "t": "[t\uff54\u0442\u03c4]",
-        "u": "[u\uff55\u03c5]",
-        "y": "[y\uff59\u0443]",
-    }
-)
-"""By letter of our delimiters: what a reader may take for it."""
+_CONFUSED = {
+    "a": "\u0430\u1d00",
+    "c": "\u0441\u1d04",
+    "e": "\u0435\u1d07",
+    "h": "\u04bb\u029c",
+    "i": "\u0456\u026a1l",
+    "l": "\u04cf\u029f1i",
+    "m": "\u1d0d",
+    "o": "\u043e\u03bf\u1d0f0",
+    "p": "\u0440\u03c1\u1d18",
+    "r": "\u0280",
+    "s": "\u0455\ua731",
+    "t": "\u0442\u03c4\u1d1b",
+    "u": "\u03c5\u1d1c",
+    "y": "\u0443\u028f",
+}
+"""By letter of our delimiters: letters of other scripts that a reader may take for it."""
+_STYLED = (*range(0x2100, 0x2190), *range(0x24B6, 0x24EA), *range(0xFF21, 0xFF5B))
+_STYLED += (*range(0x1D400, 0x1D6A8), *range(0x1F110, 0x1F200))
+"""Letters in bold, script, circles, squares and the like, and Roman numbers."""
+
+
+def _alike() -> dict[int, str]:
+    """By letter: everything that a reader may take for it, as a class of characters."""
+    found = {letter: f"{letter}{others}" for letter, others in _CONFUSED.items()}
+    for one in map(chr, _STYLED):
+        plain = unicodedata.normalize("NFKC", one).strip("()").casefold() or " "
+        squared = unicodedata.name(one, "").rpartition("LETTER ")[2].casefold()
+        for letter in {plain, squared} & found.keys():
+            found[letter] += one
+    return {ord(letter): f"[{one}]" for letter, one in found.items()}
+
+
+_ALIKE = _alike()
 _GAP = f"(?:[^\\w{_BRACKETS}]|_)*"
 """What a reader may pass over: spaces, dashes, slashes, and what is not seen at all."""
 _DELIMITER = re.compile(
