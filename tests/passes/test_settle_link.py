@@ -354,6 +354,13 @@ def test_a_late_output_of_a_closed_call_is_quoted(kind: str) -> None:
     assert "2 threats" in late.messages[0]["content"]
     assert "resp-duplicate-output" in {edit.rule for edit in late.edits}
 
+    twice = {"input": [output("call_a1", "2 threats")] * 2 + [NEW], **tail(kind)}
+    assert late.messages == settled(ledger, twice).messages
+    told = [*held, *late.messages, message("msg_2", "so")]
+    ledger = server(kind, *told) if kind == "conversation" else chain(told)
+    once_more = {"input": [output("call_a1", "2 threats"), NEW], **tail(kind)}
+    assert [NEW] == settled(ledger, once_more).messages
+
 
 def chain(held: list[Item]) -> Ledger:
     """The same exchange in two responses."""

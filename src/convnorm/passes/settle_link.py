@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeGuard
 
 from convnorm import envelope
 from convnorm.delivery import Ledger, Link
@@ -13,7 +13,7 @@ from convnorm.edits import FRONT, Assumed, Drop, Edit, Insert, Replace, SetField
 from convnorm.errors import NotReadyError
 from convnorm.facts import Fact
 from convnorm.groups import is_reasoning
-from convnorm.ir import History, Reasoning, Text, ToolCall, ToolResult, Turn, media_of, same
+from convnorm.ir import History, Item, Reasoning, Text, ToolCall, ToolResult, Turn, media_of, same
 from convnorm.options import Options
 from convnorm.overlap import Overlap, Turns, answered, calls_of, waiting
 from convnorm.references import References
@@ -391,7 +391,8 @@ class _Settle:
         """Results of calls that have theirs on the server, or further up in the input."""
         rule = self._rule(Fault.SECOND_RESULT)
         held = {result.call_id: result for turn in overlap.there if (result := answered(turn))}
-        called = {item.call_id for turn in overlap.there for item in calls_of(turn)}
+        called = {item.call_id: item.name for turn in overlap.there for item in calls_of(turn)}
+        told = {item.text for turn in overlap.there for item in turn.items[:1] if _is_text(item)}
         open_ids = Counter(call.call_id for call in overlap.waiting.values())
         first: dict[str | None, ToolResult] = {}
         for at in self._real_first(overlap):
@@ -405,14 +406,16 @@ class _Settle:
                 continue
             other = first.get(result.call_id) or held.get(result.call_id)
             why = f"the server has a result of {result.call_id}"
-            if result.synthetic or (other is not None and same(other.output, result.output)):
+            said = envelope.quote(
+                text_of(result.output, self.call.where(turn)),
+                call_id=result.call_id,
+                name=called[result.call_id],
+            )
+            equal = other is not None and same(other.output, result.output)
+            if result.synthetic or equal or said in told:
                 yield Drop(at, rule=rule, why=why)
             elif other is not None:
-                said = envelope.quote(
-                    text_of(result.output, self.call.where(turn)),
-                    call_id=result.call_id,
-                    name=None,
-                )
+                told.add(said)
                 new = Turn("user", (Text(said), *media_of(result.output)), at=turn.at)
                 yield Replace(at, new, rule=rule, why=f"{why}: quoted as data")
 
@@ -426,6 +429,10 @@ class _Settle:
             if result is not None and at not in overlap.pairs and result.call_id not in own:
                 found.append(at)
         return sorted(found, key=lambda at: bool((answered(self.turns[at]) or _NONE).synthetic))
+
+
+def _is_text(item: Item) -> TypeGuard[Text]:
+    return isinstance(item, Text)
 
 
 def _is_news(turn: Turn) -> bool:
