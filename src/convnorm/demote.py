@@ -1,6 +1,7 @@
 """Calls that cannot be sent as calls: what they asked for, and what came back, as quoted data."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from convnorm import envelope
 from convnorm.dialects.dialect import Call
@@ -10,16 +11,25 @@ from convnorm.pairing import Pair
 from convnorm.wire import json_text, text_of
 
 
-def demoted(
-    history: History, pairs: Iterable[Pair], call: Call, *, rule: str, why: str
-) -> Iterator[Edit]:
+@dataclass(frozen=True, slots=True)
+class Demotion:
+    """A call that is told with its result, the rule that wants it, and why."""
+
+    pair: Pair
+    rule: str
+    why: str
+
+
+def demoted(history: History, demotions: Sequence[Demotion], call: Call) -> Iterator[Edit]:
     """The edits that turn pairs into user turns which quote both halves.
 
-    A quotation stands where the result stood, or behind the other results of its batch where
+    A quotation stands where the result stood, or behind those results of its batch that stay, where
     nothing may come between them.
     """
     turns = history.turns
-    for pair in pairs:
+    told = {one.pair.result.turn for one in demotions if one.pair.result is not None}
+    for one in demotions:
+        pair, rule, why = one.pair, one.rule, one.why
         at = pair.place.turn
         turn = turns[at]
         result = None if pair.result is None else turns[pair.result.turn].items[pair.result.item]
@@ -43,8 +53,9 @@ def demoted(
             continue
         at = pair.result.turn
         yield Replace(at, new, rule=rule, why="the result of the call that cannot be sent")
-        if at < end:
-            yield Move(at, end, rule=rule, why="a quotation cannot stand between results")
+        stay = max((turn for turn in range(at + 1, end + 1) if turn not in told), default=at)
+        if at < stay:
+            yield Move(at, stay, rule=rule, why="a quotation cannot stand between results")
 
 
 def _end_of_block(turns: tuple[Turn, ...], at: int) -> int:

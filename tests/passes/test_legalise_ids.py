@@ -214,3 +214,18 @@ def test_an_old_function_is_named_by_its_call() -> None:
     assert {**answer, "name": "balance"} == done
     with pytest.raises(UnrepairableError, match="chat-function-name-missing"):
         normalize([user("a"), answer], CHAT)
+
+
+@pytest.mark.parametrize("staying", ["", "a", "b", "c", "ac"])
+def test_calls_without_a_name_are_told_in_their_order(staying: str) -> None:
+    """Results that stay are not parted, and what is quoted keeps its order."""
+    made = calls("a", "b", "c")
+    for one in made["tool_calls"]:
+        if one["id"] not in staying:
+            one["function"] = {"name": "", "arguments": "{}"}
+    done = normalize([user("q"), made, *map(result, "abc")], CHAT)
+
+    told = [re.findall('<tool-call call_id="(.)"', each["content"] or "") for each in done]
+    assert [one for one in "abc" if one not in staying] == [one for each in told for one in each]
+    assert [*staying] == [each["tool_call_id"] for each in done if each["role"] == "tool"]
+    assert check(done, CHAT) == []

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import ClassVar, Literal, TypeGuard
 
 from convnorm import envelope
-from convnorm.demote import demoted
+from convnorm.demote import Demotion, demoted
 from convnorm.dialects.dialect import Call
 from convnorm.edits import Drop, Edit, Loss, Mend, Replace
 from convnorm.facts import Fact
@@ -79,10 +79,9 @@ class LegaliseIds(Options):
         yield from _item_ids(history, call)
         yield from _written_anew(history, call)
         nameless = list(_nameless(history, call))
-        for pair, fault in nameless:
-            rule = call.target.rules[fault]
-            why = "a call without a name cannot be sent"
-            yield from demoted(history, [pair], call, rule=rule, why=why)
+        why = "a call without a name cannot be sent"
+        told = [Demotion(pair, call.target.rules[fault], why) for pair, fault in nameless]
+        yield from demoted(history, told, call)
         yield from _calls(history, call, but={pair.call.call_id for pair, _ in nameless})
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from convnorm.demote import demoted
+from convnorm.demote import Demotion, demoted
 from convnorm.dialects.dialect import Call
 from convnorm.edits import Drop, Edit, Loss
 from convnorm.ir import History, Reasoning, Text, ToolCall, Turn
@@ -60,7 +60,7 @@ class RelabelHandoffs(Options):
         found = pair_up(history, batch_is_turn=call.target.adjacent_results).pairs
         pairs = [pair for pair in found if self._is_foreign(turns[pair.place.turn])]
         why = "another agent made the call"
-        yield from demoted(history, pairs, call, rule=self.name, why=why)
+        yield from demoted(history, [Demotion(pair, self.name, why) for pair in pairs], call)
         for at in sorted({pair.place.turn for pair in pairs}):
             yield from self._leftovers(at, turns[at])
 

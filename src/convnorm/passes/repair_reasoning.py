@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
-from convnorm.demote import demoted
+from convnorm.demote import Demotion, demoted
 from convnorm.dialects.dialect import Call
 from convnorm.edits import Drop, Edit, Loss, Mend, SetTurn
 from convnorm.facts import Fact
@@ -100,7 +100,7 @@ class RepairReasoning(Options):
             found = pair_up(history, batch_is_turn=call.target.adjacent_results).pairs
             pairs = [pair for pair in found if pair.place.turn in unsigned]
             rule, why = rules[Fault.UNSIGNED_CALLS], "the call has no signature"
-            yield from demoted(history, pairs, call, rule=rule, why=why)
+            yield from demoted(history, [Demotion(pair, rule, why) for pair in pairs], call)
 
 
 class _Judge:

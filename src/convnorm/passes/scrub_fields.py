@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import ClassVar, Literal
 
 from convnorm import envelope
-from convnorm.demote import demoted
+from convnorm.demote import Demotion, demoted
 from convnorm.dialects.dialect import Call
 from convnorm.edits import Drop, Edit, Loss, Mend, Move, Replace, Unrepairable
 from convnorm.facts import Fact
@@ -120,12 +120,13 @@ def _quoted(history: History, unsendable: Mapping[int, Flaw], call: Call) -> Ite
     if not unsendable:
         return
     pairs = pair_up(history, batch_is_turn=call.target.adjacent_results).pairs
-    paired = [pair for pair in pairs if pair.place.turn in unsendable]
-    for pair in paired:
-        flaw = unsendable[pair.place.turn]
-        rule = call.target.rules[flaw.fault]
-        yield from demoted(history, [pair], call, rule=rule, why=flaw.why)
-    called = {pair.place.turn for pair in paired}
+    paired = [
+        Demotion(pair, call.target.rules[flaw.fault], flaw.why)
+        for pair in pairs
+        if (flaw := unsendable.get(pair.place.turn)) is not None
+    ]
+    yield from demoted(history, paired, call)
+    called = {one.pair.place.turn for one in paired}
     for at, flaw in unsendable.items():
         if at in called:
             continue
