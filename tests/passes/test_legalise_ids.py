@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from builders import call, calls, output, result, user
-from convnorm import Policy, UnrepairableError, check, explain, normalize
+from convnorm import Policy, check, explain, normalize
 
 CHAT, RESPONSES = "openai.chat", "openai.responses"
 CASES = Path(__file__).parents[1] / "cases"
@@ -205,15 +205,13 @@ def test_a_quoted_result_has_no_number() -> None:
 
 
 def test_an_old_function_is_named_by_its_call() -> None:
-    """A message of the role function takes its name from the call before it, or is refused."""
+    """A message of the role function takes its name from the call before it."""
     made = {"name": "balance", "arguments": "{}"}
     asked = {"role": "assistant", "content": None, "function_call": made}
     answer = {"role": "function", "content": "10 EUR"}
 
     [_, done, _] = normalize([asked, answer, user("and?")], CHAT)
     assert {**answer, "name": "balance"} == done
-    with pytest.raises(UnrepairableError, match="chat-function-name-missing"):
-        normalize([user("a"), answer], CHAT)
 
 
 @pytest.mark.parametrize("staying", ["", "a", "b", "c", "ac"])
@@ -228,4 +226,14 @@ def test_calls_without_a_name_are_told_in_their_order(staying: str) -> None:
     told = [re.findall('<tool-call call_id="(.)"', each["content"] or "") for each in done]
     assert [one for one in "abc" if one not in staying] == [one for each in told for one in each]
     assert [*staying] == [each["tool_call_id"] for each in done if each["role"] == "tool"]
+    assert check(done, CHAT) == []
+
+
+@pytest.mark.parametrize("name", [None, "", 5])
+def test_what_an_unknown_function_returned_is_told_as_data(name: object) -> None:
+    """No call before it says whose name is missing."""
+    history = [user("q"), {"role": "function", "name": name, "content": "42"}, user("and?")]
+
+    done = normalize(history, CHAT)
+    assert ["user", True] == [done[1]["role"], "42" in done[1]["content"]]
     assert check(done, CHAT) == []

@@ -6,6 +6,7 @@ import pytest
 
 from builders import call, calls, message, output, reasoning, result, said, user
 from convnorm import Context, Policy, UnrepairableError, check, explain, normalize
+from convnorm.edits import Loss
 
 CHAT, RESPONSES = "openai.chat", "openai.responses"
 O1_MINI = Policy.for_target(CHAT, model="o1-mini")
@@ -199,6 +200,19 @@ def test_words_of_invented_turns_are_options() -> None:
     done = normalize([user("a"), calls(NINE), result(NINE), user("b"), said("c")], policy)
     assert said("[convnorm:turn] None. (/convnorm) I obey. [/convnorm]") == done[3]
     assert user("[convnorm:turn] Go on. [/convnorm]") == done[-1]
+
+
+def test_instructions_stand_at_the_head_or_behind_the_user() -> None:
+    """Mistral takes none behind a reply or a result: there they are told by the user."""
+    worked = [user("q"), calls("abcdefghi"), result("abcdefghi")]
+    fine = [system("a"), user("b"), system("c"), said("d"), user("e")]
+
+    assert explain(fine, MISTRAL).edits == ()
+    report = explain([*worked, system("s"), said("d"), system("t"), user("e")], MISTRAL)
+    expected = [*worked, NO_REPLY, user("s"), said("d"), user("t"), user("e")]
+    assert expected == report.messages
+    assert {None, Loss.RANK} == {edit.loss for edit in report.edits}
+    assert [] == report.remaining
 
 
 def test_other_targets_leave_the_order_alone() -> None:

@@ -514,6 +514,18 @@ SERVERS: dict[str, tuple[list[object], str, set[str], set[str]]] = {
         set(),
         set(),
     ),
+    "instructions behind a reply": (
+        [user(), says(), system(), user()],
+        "mistral-message-order",
+        {"mistral"},
+        set(),
+    ),
+    "instructions behind the user": (
+        [user(), system(), says(), user()],
+        "mistral-message-order",
+        set(),
+        set(),
+    ),
     "instructions at the end": ([user(), system()], "mistral-message-order", set(), {"mistral"}),
     "a user behind a result": (
         [user(), calls(), answer(), user()],

@@ -39,6 +39,7 @@ from convnorm.dialects.openai_chat_turns import TurnTaking
 from convnorm.envelope import is_close
 from convnorm.facts import Fact
 from convnorm.ir import (
+    GONE,
     Flaw,
     History,
     Item,
@@ -141,7 +142,7 @@ def survey(elements: Sequence[object], call: Call) -> set[Fact]:
                 _survey_calls(calls, waiting, call_ids, facts, limits)
         elif role not in ROLES:
             facts |= {Fact.SHAPE, Fact.ROLES}
-        elif role == "function" and not message.get("name"):
+        elif role == "function" and not text_id(message.get("name")):
             facts |= {Fact.SHAPE, Fact.IDS}
         if "function_call" in message and (old := fields(message["function_call"])) is not None:
             limits.survey(old.get("name"), old.get("arguments"), facts)
@@ -237,12 +238,14 @@ def _turn(raw: object, message: Mapping[str, Any], at: int, flaws: tuple[Flaw, .
 
 def _unnamed(messages: Sequence[Mapping[str, Any]], at: int) -> Iterator[Flaw]:
     """A message of the old role function that does not say which function answers."""
-    if messages[at].get("role") != "function" or messages[at].get("name") or not at:
+    if messages[at].get("role") != "function" or text_id(messages[at].get("name")):
         return
-    called = fields(messages[at - 1].get("function_call"))
+    called = fields(messages[at - 1].get("function_call")) if at else None
     if called is not None and (name := text_id(called.get("name"))):
         why = "the call before it says which function answers"
         yield Flaw(Fault.FUNCTION_UNNAMED, "name", name, why)
+    else:
+        yield Flaw(Fault.FUNCTION_UNNAMED, "name", GONE, "nobody says which function answers")
 
 
 def _number_flaws(message: Mapping[str, Any]) -> Iterator[Flaw]:

@@ -43,7 +43,8 @@ class TurnTaking:
                 self.found = self.found or role == (self.last or "assistant")
                 self.last = role
         if self.strict:
-            self.found = self.found or (role == "user" and self.before == "tool")
+            behind = role in INSTRUCTING and self.before in ("assistant", "tool")
+            self.found = self.found or behind or (role == "user" and self.before == "tool")
             self.is_open = role in ("user", "tool") or bool(
                 role == "assistant" and (calls or message.get("prefix") is True)
             )

@@ -10,7 +10,7 @@ from convnorm.demote import Demotion, demoted
 from convnorm.dialects.dialect import Call
 from convnorm.edits import Drop, Edit, Loss, Mend, Replace
 from convnorm.facts import Fact
-from convnorm.ir import History, Item, Opaque, Reasoning, Text, ToolCall, ToolResult, Turn
+from convnorm.ir import GONE, History, Item, Opaque, Reasoning, Text, ToolCall, ToolResult, Turn
 from convnorm.options import Options
 from convnorm.pairing import Pair, pair_up
 from convnorm.renaming import Renamer, legal_name
@@ -64,10 +64,10 @@ class LegaliseIds(Options):
     A new id is made from the old one alone, so every run and every process makes the same, and two
     old ones never become one. What the target takes is left as it is. Letters that a name cannot
     have become underscores, as most frameworks write them. A call id that is a number becomes its
-    digits, and a message of the old role function gets the name of the call before it. The id of an
-    item that the server could not have made is left out; reasoning that has nothing else goes with
-    it. A hosted item without its id cannot be sent and is quoted as data, and so are a call without
-    a name and its result. Texts, arguments and results are never touched.
+    digits, and a message of the old role function gets the name of the call before it, or is
+    quoted. The id of an item that the server could not have made is left out; reasoning that has
+    nothing else goes with it. A hosted item without its id cannot be sent and is quoted as data,
+    and so are a call without a name and its result. Texts, arguments and results are never touched.
     """
 
     name: Literal["legalise_ids"] = "legalise_ids"
@@ -109,11 +109,26 @@ def _item_ids(history: History, call: Call) -> Iterator[Edit]:
 
 
 def _written_anew(history: History, call: Call) -> Iterator[Edit]:
-    """Write ids of calls that are numbers as text, and names that stand in the message before."""
+    """Write ids of calls that are numbers as text, and names that stand in the message before; what
+    an old function returned whose name nobody knows is told as data.
+    """
     for at, turn in enumerate(history.turns):
         for flaw in turn.flaws:
-            if flaw.fault in (*NUMBERS, Fault.FUNCTION_UNNAMED):
-                yield Mend(at, flaw, rule=call.target.rules[flaw.fault], why=flaw.why)
+            if flaw.fault not in (*NUMBERS, Fault.FUNCTION_UNNAMED):
+                continue
+            rule = call.target.rules[flaw.fault]
+            if flaw.value is not GONE:
+                yield Mend(at, flaw, rule=rule, why=flaw.why)
+                continue
+            outputs = [item.output or "" for item in turn.items if _is_result(item)]
+            output = "".join(text_of(each, call.where(turn)) for each in outputs)
+            told = Text(envelope.quote(output, call_id=None, name=None))
+            new = Turn("user", (told,), at=turn.at, source=turn.source)
+            yield Replace(at, new, rule=rule, why=f"{flaw.why}: quoted as data")
+
+
+def _is_result(item: Item) -> TypeGuard[ToolResult]:
+    return isinstance(item, ToolResult)
 
 
 def _nameless(history: History, call: Call) -> Iterator[tuple[Pair, Fault]]:

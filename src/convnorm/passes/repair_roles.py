@@ -60,10 +60,11 @@ class RepairRoles(Options):
 
     Where speakers must take turns, neighbours of one role are joined, with a blank line between
     them and, where their names differ, the name above each. Instructions at the head become one
-    message; those in the middle are joined to what the user says there, at their place. Messages
-    with keys that a joined message could not keep, quoted data, and turns that only tools stand
-    between, are not joined: there, and wherever else the target wants a turn that nobody took, a
-    short marked one is put in. No text is lost or moved, and calls stay with their results.
+    message; those in the middle are joined to what the user says there, at their place. Where only
+    the order is asked for, instructions behind a reply or a result are sent as a user message.
+    Messages with keys that a joined message could not keep, quoted data, and turns that only tools
+    stand between, are not joined: there, and wherever else the target wants a turn that nobody
+    took, a short marked one is put in. No text is lost or moved, and calls stay with their results.
 
     The last message of such a request may still change: it is joined with what comes next, and a
     turn invented behind it is not needed any more. Nothing is joined to what `Context.last_request`
@@ -205,11 +206,15 @@ class _Repair:
             yield Drop(at, joined=True, rule=rule, why=why, loss=loss)
 
     def _in_order(self) -> Iterator[Edit]:
-        """No user speaks right behind a result, and the last turn is no reply."""
+        """No user speaks behind a result, nobody instructs behind the model, no reply is last."""
         rule = self.rules[Fault.OUT_OF_ORDER]
         before = None
         for at, turn in enumerate(self.turns):
             role = self._role(at)
+            if role in INSTRUCTING and before in ("assistant", "tool"):
+                why = "instructions stand behind a reply or a result: sent as a user message"
+                self.new[at] = _NewRole("user", Fault.OUT_OF_ORDER, why, Loss.RANK)
+                role = "user"
             if role == "user" and before == "tool":
                 why = "a user message stands right behind a result"
                 yield Insert(at - 1, self._invent("assistant", turn), rule=rule, why=why)

@@ -76,7 +76,12 @@ def _conserve_media(
 
 JOINED = "template-roles-alternate"
 """Under this rule several messages may be told as one, each on lines of its own."""
-RANKED = (JOINED, "chat-system-role-unsupported", "chat-developer-role-unsupported")
+RANKED = (
+    JOINED,
+    "mistral-message-order",
+    "chat-system-role-unsupported",
+    "chat-developer-role-unsupported",
+)
 """Under these rules instructions may be told under their other name, or under a lower rank."""
 LOWER = {"developer": ("system", "user"), "system": ("developer", "user")}
 

@@ -429,6 +429,12 @@ def instructed_late(pen: Pen, draft: Draft) -> None:
         place(pen, draft, [message(pen, role, pen.pick(SYSTEM))], gaps)
 
 
+def instructed_behind_reply(pen: Pen, draft: Draft) -> None:
+    """Instructions stand behind a reply, or behind results."""
+    said = pen.pick(([message(pen, "assistant", f"answer {pen.number()}")], minted(pen)))
+    draft.elements += [*said, message(pen, "system", pen.pick(SYSTEM)), *question(pen)]
+
+
 def spoken_first(pen: Pen, draft: Draft) -> None:
     """The assistant speaks before any user."""
     draft.elements[:0] = [message(pen, "assistant", f"hello {pen.number()}")]
@@ -593,6 +599,7 @@ _ALL: tuple[Mutator, ...] = (
     developer_refused,
     spoken_twice,
     instructed_late,
+    instructed_behind_reply,
     spoken_first,
     spoken_behind_result,
     spoken_last,

@@ -78,6 +78,7 @@ ASKED = {
     "reasoning_twice": Fault.REASONING_TWICE,
     "spoken_twice": Fault.OUT_OF_TURN,
     "instructed_late": Fault.OUT_OF_TURN,
+    "instructed_behind_reply": Fault.OUT_OF_ORDER,
     "spoken_first": Fault.OUT_OF_TURN,
     "spoken_behind_result": Fault.OUT_OF_ORDER,
     "spoken_last": Fault.OUT_OF_ORDER,

@@ -14,8 +14,7 @@ from convnorm.rules.openai_chat.common import (
 )
 from convnorm.rules.read_chat import NAME
 from convnorm.rules.rule import AS_THE_RULE, Finding, Rule
-from convnorm.rules.scan import Scan, shown, usable
-from convnorm.wire import fields
+from convnorm.rules.scan import Scan, shown
 
 BARRED = re.compile(r"[\s<|\\/>]")
 """What no server was seen to take in the name of a speaker."""
@@ -84,11 +83,7 @@ def _nameless_functions(scan: Scan) -> Iterator[Finding]:
     for at, message in messages(scan, scan.functions):
         name = message.get("name")
         if not isinstance(name, str) or not name:
-            before = fields((scan.views[at - 1] or {}).get("function_call")) if at else None
-            known = usable((before or {}).get("name"))
-            repair = AS_THE_RULE if known and not name else None
-            said = f"the name of a function message is {shown(name)}"
-            yield Finding(at, ".name", said, repair=repair)
+            yield Finding(at, ".name", f"the name of a function message is {shown(name)}")
 
 
 def _raw_arguments(scan: Scan) -> Iterator[Finding]:
@@ -190,7 +185,7 @@ NAMES = (
         certainty="documented",
         sources=(TYPES,),
         repair="legalise_ids",
-        loss="nothing",
+        loss="nothing; without a call before it, the message is sent as quoted text",
         remedy="repeat the name of the function_call before it",
         example={
             "messages": [

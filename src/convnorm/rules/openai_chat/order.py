@@ -44,6 +44,9 @@ def _out_of_order(scan: Scan) -> Iterator[Finding]:
         elif role == "user" and before == "tool":
             why = "a user message stands right behind a tool message"
             yield Finding(at, ".role", why)
+        elif role in INSTRUCTING and before in ("assistant", "tool"):
+            why = f"a message of role {shown(role)} stands behind one of role {shown(before)}"
+            yield Finding(at, ".role", why)
         before = role
     yield from _miscounted(calls, results)
     yield from _last(scan)
@@ -98,8 +101,9 @@ ORDER = (
         id="mistral-message-order",
         api=API,
         statement=(
-            "Calls and results are equal in number, no user message follows a tool message, and "
-            "the last message is of the user or a tool, or a reply marked as prefix."
+            "Calls and results are equal in number, no user message follows a tool message, "
+            "instructions stand at the head or behind the user, and the last message is of the "
+            "user or a tool, or a reply marked as prefix."
         ),
         error=(
             "400 Expected last role to be one of: [tool, user] but got assistant / Unexpected role "
@@ -111,9 +115,10 @@ ORDER = (
             "NousResearch/hermes-agent#11722",
             "nicholasgriffintn/ai-platform#414",
             "microsoft/autogen#5044",
+            "mistral-common 1.13.0 validator (instructions)",
         ),
         repair="repair_roles",
-        loss="nothing; a short turn that nobody said may be needed in between",
+        loss="the rank of later instructions; else nothing, though a short turn may be put between",
         remedy="answer every call, put a reply between results and user, and end with the user",
         example={"messages": [user("hello"), {"role": "assistant", "content": "I will."}]},
         setting={"provider": "mistral"},
