@@ -220,7 +220,7 @@ class _Growth:
         old = self._old(known, {at: turn for at, (turn, _) in forms.items() if at is not None})
         sent = old.union(self.places)
         said = {_first_text(turn) for turn in self.sent_turns}
-        folded = False
+        folded: set[str | None] = set()
         for at, (turn, element) in enumerate(zip(self.turns, self.search.elements, strict=True)):
             if at in sent:
                 continue
@@ -230,13 +230,16 @@ class _Growth:
                 if at >= end:
                     yield element, at
             elif at < end and at not in forms:
-                folded = True  # quoted together with its call
+                folded.add(_result(turn).call_id)  # quoted together with its call
             else:
                 form, written = with_media.get(at, (turn, element))
                 # Under the name its call was sent with.
                 yield (written if known.answers(form) else element), at
         if folded and any(
-            turn.at is not None and turn.at < end and _first_text(turn) not in said
+            turn.at is not None
+            and turn.at < end
+            and _first_text(turn) not in said
+            and not folded.isdisjoint(_call_ids(self.turns[turn.at]))
             for turn in self.whole.turns
             if envelope.quoted_call(_first_text(turn))
         ):
@@ -334,6 +337,10 @@ def _is_spine(turn: Turn) -> bool:
     first = _first_text(turn)
     ours = envelope.is_turn(first) or (turn.role == "user" and envelope.is_media_note(first))
     return not (ours or _is_result(turn) or _is_quote(turn))
+
+
+def _call_ids(turn: Turn) -> Iterator[str | None]:
+    return (item.call_id for item in turn.items if isinstance(item, ToolCall))
 
 
 def _is_result(turn: Turn) -> bool:

@@ -173,6 +173,22 @@ def test_late_result_in_responses() -> None:
     assert [*sent, said("soon"), quoted] == report.messages
 
 
+def test_late_result_of_a_quoted_call_is_told_behind_another_that_was_whole() -> None:
+    """Neither call has a name: the first was quoted with its result, the second without."""
+    other = "call_0f1e2d3c4b"
+    raw = [
+        user("look twice"),
+        call(ID, name=""),
+        output(ID, "sun"),
+        call(other, name=""),
+    ]
+    sent = normalize_request({"input": raw}, RESPONSES)["input"]
+
+    report = again([*raw, output(other, "rain")], sent, RESPONSES)
+
+    assert [*sent, {"type": "message", **late("rain", other, None)}] == report.messages
+
+
 def test_text_as_input_is_a_message() -> None:
     """A Responses request may have been a plain text."""
     history = [user("a"), said("b"), user("c")]

@@ -113,7 +113,21 @@ def _without_an_output(pen: Pen, held: Items, rest: Items) -> tuple[Items, Items
     if not places:
         return held, rest, []
     at = pen.pick(places)
-    return held, [*rest[:at], *rest[at + 1 :]], [rest[at]] if pen.chance() else []
+    left = [*rest[:at], *rest[at + 1 :]]
+    if _tells(left, held, rest[at]["call_id"]):  # words alone tell it from a whole history
+        return held, rest, []
+    return held, left, [rest[at]] if pen.chance() else []
+
+
+def _tells(new: Items, held: Items, lost: str) -> bool:
+    """Whether what is new says all that was said before, but for a call."""
+    said = [
+        content_key(item)
+        for item in held
+        if item.get("type") != "reasoning" and item.get("call_id") != lost
+    ]
+    words = map(content_key, new)
+    return all(each in words for each in said)
 
 
 def _local(pen: Pen, how: str, held: Items) -> tuple[Items, Items]:
