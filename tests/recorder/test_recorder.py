@@ -534,11 +534,14 @@ async def test_what_only_keeps_a_connection_alive(
 class Blocking:
     """A context manager around a stream, of a client that is not asynchronous."""
 
+    def __init__(self) -> None:
+        self.is_left = False
+
     def __enter__(self) -> Iterator[Any]:
         return iter(EVENTS)
 
     def __exit__(self, *error: object) -> None:
-        pass
+        self.is_left = True
 
 
 @pytest.mark.parametrize("source", [lambda: iter(EVENTS), Blocking], ids=["stream", "manager"])
@@ -784,6 +787,25 @@ def test_a_call_that_fails_without_async(store: HistoryStore, loaded: Any) -> No
     ):
         pass
     assert ((ASKED,), None) == (loaded().items, loaded().turn)
+
+
+def test_a_bare_stream_that_fails_without_async(store: HistoryStore, loaded: Any) -> None:
+    """What came is stored, and the turn is closed."""
+    with pytest.raises(OSError, match="cut"):
+        for _ in Recorder(store)(failing(3), loaded(), input=[ASKED]):
+            pass
+    after = loaded()
+    assert (ASKED, None, ["turn"]) == (after.items[0], after.turn, [n.kind for n in after.notes])
+
+
+def test_a_source_is_let_go_without_async(store: HistoryStore, loaded: Any) -> None:
+    """A context manager is left and a generator is closed, whoever leaves the stream early."""
+    manager, generator = Blocking(), sync_stream(*EVENTS)
+    for source in (manager, generator):
+        with Recorder(store)(source, loaded()) as updates:
+            next(updates)
+    assert manager.is_left
+    assert inspect.GEN_CLOSED == inspect.getgeneratorstate(generator)  # type: ignore[arg-type]
 
 
 def test_a_bare_break_without_async(store: HistoryStore, loaded: Any) -> None:
