@@ -118,6 +118,7 @@ def test_an_error_event_is_noted() -> None:
     assert (False, [error]) == (answer.complete, [note.raw for note in answer.notes])
 
 
+UNSIGNED = {"type": "thinking", "thinking": "Hm.", "signature": ""}
 CODE = {"type": "server_tool_use", "id": "srv_2", "name": "code_execution", "input": {"code": "x"}}
 CALLER = {"type": "code_execution_20250825", "tool_id": "srv_2"}
 CALLED = {"type": "tool_use", "id": "toolu_9", "name": "f", "input": {"a": 1}, "caller": CALLER}
@@ -154,6 +155,11 @@ CUT: dict[str, tuple[list[Any], list[Any], list[Any]]] = {
         [EVENTS[0], *block(0, SEARCH), *block(1, FOUND)],
         [SEARCH, FOUND],
         [],
+    ),
+    "behind thinking without a signature": (
+        [EVENTS[0], *block(0, UNSIGNED), *block(1, TEXT)],
+        [TEXT],
+        [UNSIGNED],
     ),
     "in code that calls a tool": (
         [EVENTS[0], *block(0, CODE), *block(1, CALLED)],

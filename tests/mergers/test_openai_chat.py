@@ -230,6 +230,7 @@ def test_sound_in_pieces() -> None:
 
 
 WHOLE = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+NUMBER = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": "1"}}
 CUT: dict[str, tuple[list[Any], list[Any], list[tuple[str, Any]]]] = {
     "in the text": ([chunk(content="It r")], [{"role": "assistant", "content": "It r"}], []),
     "before anything": ([chunk(role="assistant", content="")], [], []),
@@ -250,6 +251,11 @@ CUT: dict[str, tuple[list[Any], list[Any], list[tuple[str, Any]]]] = {
             ("call", {"id": name, "type": "function", "function": {"name": "f", "arguments": ""}})
             for name in "ab"
         ],
+    ),
+    "in arguments that are JSON already": (
+        [chunk(tool_calls=[{"index": 0, **NUMBER}])],
+        [],
+        [("call", NUMBER)],
     ),
     "in the only call": ([chunk(tool_calls=[{"index": 0, **HALF}])], [], [("call", HALF)]),
     "in the only call, after a text": (

@@ -196,6 +196,31 @@ async def test_threads_lose_and_repeat_nothing(tmp_path: Path) -> None:
         assert [f"{name} {n}" for n in range(5)] == [one for one in texts if one[0] == name]
 
 
+async def test_a_load_sees_one_moment(tmp_path: Path) -> None:
+    """Whoever loads while somebody commits gets a session as it was between two commits."""
+    path = tmp_path / "h.db"
+
+    def writes() -> None:
+        with closing(SqliteStore(path)) as store, blocking(store) as mine:
+            for version in range(150):
+                change = Commit(items=[ONE, ONE], checkpoint=version + 1)
+                mine.commit("s", change, expected_version=version)
+
+    with closing(SqliteStore(path)) as store:
+        async with anyio.create_task_group() as group:
+            group.start_soon(anyio.to_thread.run_sync, writes)
+            while (found := await store.load("s")).version < 150:
+                assert len(found.items) == found.bookmark == 2 * (found.checkpoint or 0)
+
+
+async def test_a_commit_waits_for_the_disk(tmp_path: Path) -> None:
+    """What was acknowledged survives a power cut, which no test can make."""
+    with closing(SqliteStore(tmp_path / "h.db")) as store:
+        await store.load("s")
+        [connection] = store._connections.values()
+        assert (2,) == connection.execute("PRAGMA synchronous").fetchone()
+
+
 FORKS = """
 import anyio, os, sys
 from convnorm.stores import Commit, SqliteStore
