@@ -6,6 +6,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Barrier
 
 import anyio
 import anyio.lowlevel
@@ -167,6 +168,22 @@ async def test_a_file_that_is_damaged(tmp_path: Path) -> None:
         other.execute("DROP TABLE items")
     with closing(SqliteStore(path)) as store, pytest.raises(StoreError, match="no such table"):
         await store.load("s")
+
+
+async def test_many_first_users(tmp_path: Path) -> None:
+    """Whoever comes to a new file at the same moment as others waits his turn."""
+
+    def first(path: Path, start: Barrier) -> None:
+        with closing(SqliteStore(path)) as store, blocking(store) as mine:
+            start.wait()
+            mine.load("s")
+
+    for number in range(10):
+        start = Barrier(6)
+        async with anyio.create_task_group() as group:
+            for _ in range(6):
+                path = tmp_path / f"{number}.db"
+                group.start_soon(anyio.to_thread.run_sync, first, path, start)
 
 
 async def test_threads_lose_and_repeat_nothing(tmp_path: Path) -> None:

@@ -1,14 +1,19 @@
 """What every store does, on both event loops."""
 
 import json
+import sys
+from contextlib import suppress
+from threading import Barrier
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from convnorm import ConflictError, DialectError, PolicyError, StoreError
 from convnorm.delivery import Ledger
 from convnorm.mergers import Note
-from convnorm.stores import Commit, HistoryStore, OpenTurn, Snapshot
+from convnorm.stores import Commit, HistoryStore, OpenTurn, Snapshot, blocking
 
 pytestmark = pytest.mark.anyio
 
@@ -216,6 +221,30 @@ async def test_a_change_of_the_callers_objects_gets_in_nowhere(store: HistorySto
     found = await store.load("s")
 
     assert ("one", [1]) == (found.items[0]["content"][0]["text"], found.checkpoint["steps"])
+
+
+async def test_threads_overwrite_nothing(store: HistoryStore) -> None:
+    """Of two threads that commit to one version, one meets a conflict."""
+    stored, items, together = list[int](), [ONE] * 2000, Barrier(4)
+
+    def writes() -> None:
+        with blocking(store) as mine:
+            for version in range(15):
+                together.wait()
+                with suppress(ConflictError):
+                    mine.commit("s", Commit(items=items), expected_version=version)
+                    stored.append(version)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # threads take turns all the time
+    try:
+        async with anyio.create_task_group() as group:
+            for _ in range(4):
+                group.start_soon(anyio.to_thread.run_sync, writes)
+    finally:
+        sys.setswitchinterval(interval)
+    assert stored == [*range(15)]
+    assert 15 == (await store.load("s")).version
 
 
 async def test_what_follows_is_what_is_stored(store: HistoryStore) -> None:
