@@ -221,6 +221,7 @@ class _Growth:
         sent = old.union(self.places)
         said = {_first_text(turn) for turn in self.sent_turns}
         folded: set[str | None] = set()
+        coming = {call_id for turn in self.turns[end:] for call_id in _call_ids(turn) if call_id}
         for at, (turn, element) in enumerate(zip(self.turns, self.search.elements, strict=True)):
             if at in sent:
                 continue
@@ -229,7 +230,7 @@ class _Growth:
             elif not _is_result(turn):
                 if at >= end:
                     yield element, at
-            elif at < end and at not in forms:
+            elif at < end and at not in forms and _result(turn).call_id not in coming:
                 folded.add(_result(turn).call_id)  # quoted together with its call
             else:
                 form, written = with_media.get(at, (turn, element))

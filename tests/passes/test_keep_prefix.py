@@ -327,3 +327,14 @@ def test_refused_change() -> None:
     policy = Policy.for_target(CHAT, on_change="raise")
     with pytest.raises(ChangeError, match=r"keep_prefix would change messages\[4\]"):
         normalize([*raw, said("soon"), result(ID)], policy, context=Context(last_request=sent))
+
+
+def test_result_that_came_before_its_quoted_call_is_told() -> None:
+    """It stands directly behind what was sent, and its call cannot be sent as a call."""
+    nameless = calls(ID)
+    nameless["tool_calls"][0]["function"]["name"] = ""
+    raw = [user("q"), calls("call_7f6e5d4c3b"), user("b")]
+
+    done = again([*raw, result(ID, "rain"), nameless, user("c")], normalize(raw, CHAT))
+    told = [each for each in done.messages if "rain" in str(each["content"])]
+    assert ["<tool-call" in each["content"] for each in told] == [True]
