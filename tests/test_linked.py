@@ -10,7 +10,7 @@ from convnorm.testing import laws
 from convnorm.testing.linked import LOCALS, SERVERS, Linked, linked
 from convnorm.testing.reading import read
 
-EXAMPLES = settings().max_examples * 5
+EXAMPLES = settings().max_examples * 10
 ENOUGH = settings().max_examples // 10
 
 

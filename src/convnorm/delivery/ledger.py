@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Self
 
 from pydantic import Field, field_validator, model_serializer
@@ -235,10 +236,18 @@ class Ledger(Options):
                 found.add(name)
         return found
 
-    def maker(self, proofs: Container[tuple[str, str]]) -> str | None:
-        """The newest response that gave something with one of these ids, calls or seals."""
-        for name in reversed(self.responses):
-            if any(proof in proofs for proof in map_proofs(self.responses[name].output)):
+    def maker(self, call_id: str) -> str | None:
+        """The newest response that made this call."""
+        return self._newest({("call", call_id)}, "output")
+
+    def newest(self, proofs: Container[tuple[str, str]]) -> str | None:
+        """The newest response that was sent, or gave, something that one of these proves."""
+        return self._newest(proofs, "input", "output")
+
+    def _newest(self, proofs: Container[tuple[str, str]], *sides: str) -> str | None:
+        for name, exchange in reversed(self.responses.items()):
+            items = chain.from_iterable(getattr(exchange, side) for side in sides)
+            if any(proof in proofs for proof in map_proofs(items)):
                 return name
         return None
 

@@ -187,10 +187,12 @@ class _Settle:
             yield self._leave(self.link, rule, why)
 
     def _followed(self) -> str | None:
-        """The response that the input goes on from: who made what it holds, else the only end."""
+        """The response that the input goes on from: the newest one with something of it, or with
+        a call that it answers; else the only end.
+        """
         known = {proof for turn in self.turns for proof in Turns.proofs(turn)}
         calls = {("call", own) for kind, own in known if kind == "result"}
-        return self.ledger.maker(known | calls) or self.ledger.last()
+        return self.ledger.newest(known | calls) or self.ledger.last()
 
     def _continue(self) -> Asked:
         """Send only what is new, and an output for each call that waits."""
@@ -329,7 +331,7 @@ class _Settle:
             result = answered(turn)
             if result is None or result.call_id in known:
                 continue
-            name = self.ledger.maker({("call", result.call_id or "")})
+            name = self.ledger.maker(result.call_id or "")
             if name is None:
                 continue
             rule, link = self._rule(Fault.ORPHAN), Link(name)
