@@ -181,30 +181,20 @@ class _Growth:
         repaired = self.search.plain(len(self.turns), by) if by else self.whole
         parted = self.search.plain(len(self.turns), by | {"repair_roles"})
         forms, alone = _forms(repaired), _forms(parted)
-        left = deque(self.spine)
+        left = _Left(self.spine, self.sent_turns)
         for at, turn in enumerate(self.turns):
-            if not left:
+            if left.empty():
                 return at
             if not _is_spine(turn):
                 continue
             for made in ([turn], forms.get(at, []), alone.get(at, [])):
-                wanted = [*islice(left, len(made))]
-                if (
-                    made
-                    and len(wanted) == len(made)
-                    and all(
-                        _alike(one, self.sent_turns[where])
-                        for one, where in zip(made, wanted, strict=True)
-                    )
-                ):
-                    self.places[wanted[0]] = at
-                    for _ in wanted:
-                        left.popleft()
+                if places := left.take(made):
+                    self.places[places[0]] = at
                     break
             else:
                 if at in forms and at not in gone:
                     break  # else nothing of it is sent
-        if left:
+        if not left.empty():
             raise NoGrowthError("no beginning of this history was made into it")
         return len(self.turns)
 
@@ -282,6 +272,39 @@ def _results(plain: Plain) -> dict[int | None, tuple[Turn, Any]]:
         for turn, element in zip(plain.turns, plain.elements, strict=True)
         if _is_result(turn) or _is_quote(turn)
     }
+
+
+class _Left:
+    """What of the last request was not found yet: in its order, but for the calls that are quoted.
+
+    A call is quoted where its result stands, and without one where it stands itself.
+    """
+
+    def __init__(self, spine: Sequence[int], turns: Sequence[Turn]) -> None:
+        self.turns = turns
+        self.rest: deque[int] = deque()
+        self.quoted: dict[str, deque[int]] = {}
+        for at in spine:
+            call = envelope.quoted_call(_first_text(turns[at]))
+            (self.quoted.setdefault(call, deque()) if call else self.rest).append(at)
+
+    def empty(self) -> bool:
+        return not self.rest and not any(self.quoted.values())
+
+    def take(self, made: Sequence[Turn]) -> list[int]:
+        """Where turns stand that say the same; nowhere unless all of them do."""
+        found: list[tuple[deque[int], int]] = []
+        for turn in made:
+            call = envelope.quoted_call(_first_text(turn))
+            these = self.quoted.get(call, deque()) if call else self.rest
+            taken = sum(each is these for each, _ in found)
+            at = next(islice(these, taken, None), None)
+            if at is None or not _alike(turn, self.turns[at]):
+                return []
+            found.append((these, at))
+        for these, _ in found:
+            these.popleft()
+        return [at for _, at in found]
 
 
 class _Known:

@@ -189,6 +189,22 @@ def test_late_result_of_a_quoted_call_is_told_behind_another_that_was_whole() ->
     assert [*sent, {"type": "message", **late("rain", other, None)}] == report.messages
 
 
+def test_quoted_call_is_found_where_its_result_has_come_since() -> None:
+    """The first was sent alone, the second behind the exchange that its result came after."""
+    other = "call_0f1e2d3c4b"
+    raw = [user("a"), call(ID, name="")]
+    since = [
+        output(ID, "sun"),
+        call(other, name=""),
+        call("call_5a6b7c8d9e"),
+        output("call_5a6b7c8d9e"),
+        output(other, "rain"),
+        said("b"),
+    ]
+    sent = normalize([*raw, *since], RESPONSES, context=Context(last_request=normalize(raw)))
+    assert [*sent, user("c")] == again([*raw, *since, user("c")], sent, RESPONSES).messages
+
+
 def test_text_as_input_is_a_message() -> None:
     """A Responses request may have been a plain text."""
     history = [user("a"), said("b"), user("c")]
