@@ -317,6 +317,17 @@ def test_calls_of_other_libraries(made: dict[str, Any], provider: str | None) ->
     assert expected == sent([user("q"), alone, result("call_9a")], policy)
 
 
+@pytest.mark.parametrize(
+    "written",
+    [json.dumps([WHOLE]), json.dumps(WHOLE), [json.dumps(WHOLE)], [None, WHOLE], [WHOLE, None]],
+)
+def test_calls_as_a_database_has_them(written: object) -> None:
+    """They were written as JSON once too often, or stand beside a null."""
+    asked = {"role": "assistant", "content": "", "tool_calls": written}
+    expected = [user("q"), asked | {"tool_calls": [WHOLE]}, result("call_9a")]
+    assert expected == sent([user("q"), asked, result("call_9a")], CHAT)
+
+
 def test_call_that_nobody_can_read_is_told_whole() -> None:
     """What a call says in a shape that is not known is quoted with its result."""
     asked = {**said(""), "tool_calls": [{"id": "call_9a", "type": "function", "odd": {"q": 1}}]}

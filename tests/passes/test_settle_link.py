@@ -1,5 +1,6 @@
 """What the server lacks is sent, and only that, behind a link that it knows."""
 
+import json
 from typing import Any
 
 import pytest
@@ -596,6 +597,30 @@ def test_a_chain_that_ends_before_a_call_made_later(stored: bool) -> None:  # a 
     kinds = [item.get("type", "message") for item in view(report, ledger)]
     assert ["message", "message", "message", "function_call", "function_call_output"] == kinds
     assert {edit.rule for edit in report.edits} == {"resp-output-without-call"}
+
+
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("previous", ["resp_1", "resp_2", "resp_unheard_of"])
+@pytest.mark.parametrize("first", ["call_a1", "call_b2"])
+def test_outputs_of_two_chains(previous: str, first: str, stored: bool) -> None:  # a parameter
+    """A request continues one chain: the output for the other one is told as data."""
+    ledger = Ledger(
+        responses={
+            "resp_1": {"input": "look", "output": [call("call_a1", id="fc_1")]},
+            "resp_2": {
+                "input": "look",
+                "output": [call("call_b2", id="fc_2")],
+                "stored": stored,
+            },
+        }
+    )
+    two = [output("call_a1", "sun"), output("call_b2", "rain")]
+    two = two if first == "call_a1" else two[::-1]
+    report = settled(ledger, {"input": two, "previous_response_id": previous})
+
+    shown = json.dumps(view(report, ledger))
+    assert (1, 1) == (shown.count("sun"), shown.count("rain"))
+    assert 1 == shown.count("<tool-output")
 
 
 BOTH = {"previous_response_id": "resp_1", "conversation": "conv_1"}

@@ -932,16 +932,24 @@ def test_what_is_disputed_of_the_server(fact: str) -> None:
 
 def test_what_waits_on_the_server_is_repaired_with_the_link() -> None:
     """No pass over the list can answer for the server: the link is what has to change."""
+    other = {"resp_9": {"output": [call("call_9", id="fc_9")]}}
+    state = {"responses": held(WAITING)["responses"] | other}
     repairs = {
         one.rule: one.repair
         for body in (after(user()), after(output("call_9"), output()), after(*WAITING, output()))
-        for one in judged(body, state=held(WAITING))
+        for one in judged(body, state=state)
     }
     assert repairs == {
         "resp-call-output-missing": "settle_link",
         "resp-output-without-call": "settle_link",
         "resp-duplicate-item-id": "settle_link",
     }
+
+
+def test_output_that_nobody_asked_for_is_repaired_without_the_link() -> None:
+    """No response made its call, so no link leads to it."""
+    (orphan,) = judged(after(output("call_9"), output()), state=held(WAITING))
+    assert ("resp-output-without-call", "repair_tool_pairs") == (orphan.rule, orphan.repair)
 
 
 # Servers and models.

@@ -172,7 +172,7 @@ def _survey_calls(
     for tool_call in calls if isinstance(calls, LIST) else ():
         keys = tool_call if type(tool_call) is dict else fields(tool_call)
         if keys is None:
-            facts.add(Fact.SHAPE)
+            facts |= {*Fact} - {Fact.LINK, Fact.SOURCES, Fact.STORE_UNKNOWN}
             continue
         call_id = keys.get("id")
         body = keys.get("function")

@@ -1,5 +1,6 @@
 """Tool calls as frameworks store them, and as a chat message has them."""
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,14 +16,21 @@ ARGUMENTS = ("arguments", "args", "input")
 
 
 def chat_calls(message: Mapping[str, Any]) -> object:
-    """The calls of a message in the shape they have here; the same object if they have it."""
+    """The calls of a message in the shape they have here; the same object if they have it.
+
+    They may stand alone, be written as JSON, or have nulls between them. What says nothing of any
+    call is left as it is.
+    """
     given = message.get(KEY)
-    calls = given if isinstance(given, LIST) else [given]
-    if calls is not given and not is_call(given):
-        return given
-    new = [whole_call(call) for call in calls]
-    same = calls is given and all(now is was for now, was in zip(new, calls, strict=True))
-    return given if same else new
+    read = _from_json(given)
+    if not isinstance(read, LIST):
+        return [whole_call(read)] if is_call(read) else given
+    new = [whole_call(_from_json(call)) for call in read if call is not None]
+    whole = len(new) == len(read)
+    same = whole and all(now is was for now, was in zip(new, read, strict=True))
+    if whole and read is given:
+        return given if same else new
+    return new if new and all(fields(call) is not None for call in new) else given
 
 
 def is_call(value: object) -> bool:
@@ -52,11 +60,21 @@ def call_flaws(message: Mapping[str, Any]) -> Iterator[Flaw]:
     calls = chat_calls(message) if given else given
     if calls is given:
         return
-    if isinstance(given, LIST):
+    if isinstance(given, LIST) and all(fields(call) is not None for call in given):
         yield Flaw(Fault.CALL_SHAPE, KEY, calls, "a call has no type, or no body of its own")
     else:
-        yield Flaw(Fault.CALLS_UNLISTED, KEY, calls, "the calls are one object, not a list")
+        yield Flaw(Fault.CALLS_UNLISTED, KEY, calls, "the calls are no list of objects")
 
 
 def _bodies(keys: Mapping[str, Any]) -> list[str]:
     return [key for key in BODY if fields(keys.get(key)) is not None]
+
+
+def _from_json(value: object) -> object:
+    """What a text says if it is the JSON of a list or an object; everything else as it is."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value

@@ -326,6 +326,7 @@ class _Settle:
         """Move the link to the response that made a call, when the input has only its output."""
         before = (*overlap.there, *self.added)
         known = {item.call_id for turn in before for item in calls_of(turn)}
+        held = {result.call_id for turn in self.turns if (result := answered(turn))} & known
         for turn in self.turns:
             known |= {item.call_id for item in calls_of(turn)}
             result = answered(turn)
@@ -336,9 +337,11 @@ class _Settle:
                 continue
             rule, link = self._rule(Fault.ORPHAN), Link(name)
             why = f"{name} made the call {result.call_id}"
+            there = self.call.turns_of(self.ledger.recall(link))
+            if not held <= {item.call_id for turn in there for item in calls_of(turn)}:
+                continue  # what this link waits for comes too: the other is told as data
             if self.ledger.knows(link):
                 return self._move(name, rule, why)
-            there = self.call.turns_of(self.ledger.recall(link))
             if name in self.ledger.behind(self.link):
                 return self._in_front(there[len(overlap.there) :], rule, why)
             return self._replay(Overlap.of(self.turns, there), rule, why)

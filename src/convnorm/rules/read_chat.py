@@ -1,5 +1,6 @@
 """The walk over `messages`."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -51,11 +52,11 @@ def read_chat(
             continue
         pairs.close()
         if role == "assistant":
-            made = calls if isinstance(calls, LIST) else [calls] if is_call(calls) else ()
+            made = calls if type(calls) is list else read_calls(calls)
             if made:
                 pairs.new_batch()
                 for index, call in enumerate(made):
-                    keys = call if type(call) is dict else fields(call)
+                    keys = call if type(call) is dict else fields(as_said(call))
                     if keys is not None:
                         pairs.add_call(at, index, keys.get("id"), "tool", keys)
                         _read_call(scan, at, index, keys)
@@ -76,10 +77,23 @@ def read_chat(
     return scan
 
 
-def is_call(value: object) -> bool:
-    """Whether a value is one call, in whatever shape, and no list of calls."""
-    keys = fields(value) or {}
-    return any(key in keys for key in ("function", "custom", "name"))
+def read_calls(value: object) -> Sequence[object] | None:
+    """The calls, as a list, alone, or as the JSON of either; None if nothing says what they are."""
+    said = as_said(value)
+    if isinstance(said, LIST):
+        return said
+    keys = fields(said) or {}
+    return [said] if any(key in keys for key in ("function", "custom", "name")) else None
+
+
+def as_said(value: object) -> object:
+    """A text that is the JSON of a list or an object as what it says; the rest as it is."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
 
 
 def _read_parts(scan: Scan, at: int, role: object, content: Sequence[object]) -> None:

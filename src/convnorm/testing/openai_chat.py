@@ -229,7 +229,8 @@ def exchanges(elements: Sequence[Mapping[str, Any]]) -> list[range]:
     found = []
     for at, element in enumerate(elements):
         calls = element.get("tool_calls")
-        ids = [call.get("id") for call in calls] if isinstance(calls, list) else []
+        made = calls if isinstance(calls, list) else []
+        ids = [call.get("id") if isinstance(call, dict) else None for call in made]
         end = at + 1 + len(ids)
         behind = elements[at + 1 : end]
         answered = [turn.get("tool_call_id") for turn in behind if turn.get("role") == "tool"]

@@ -1,5 +1,6 @@
 """What goes wrong with Chat histories, one small function each."""
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -272,11 +273,11 @@ def call_of_others(pen: Pen, draft: Draft) -> None:
 
 
 def calls_unlisted(pen: Pen, draft: Draft) -> None:
-    """The one call of a turn is in no list."""
+    """The one call of a turn is in no list, written as JSON, or beside a null."""
     turn, answer, *_ = minted(pen)
-    name = answer["tool_call_id"]
-    alone = {**turn, "tool_calls": call(pen, name)}
-    place(pen, draft, [alone, answer], gaps)
+    made = call(pen, answer["tool_call_id"])
+    odd = pen.pick((made, json.dumps(made), json.dumps([made]), [json.dumps(made)], [None, made]))
+    place(pen, draft, [{**turn, "tool_calls": odd}, answer], gaps)
 
 
 def content_odd(pen: Pen, draft: Draft) -> None:

@@ -162,12 +162,17 @@ def _in_whole_characters(element: Any) -> Any:
 
 
 def _chat_calls(at: int, message: Mapping[str, Any]) -> Iterator[Called]:
-    calls = message.get("tool_calls") or ()
-    for call in [calls] if isinstance(calls, dict) else calls:
+    calls = _said(message.get("tool_calls") or ())
+    for call in filter(None, map(_said, [calls] if isinstance(calls, dict) else calls)):
         # Without a body of its own, a call is told as other libraries do.
         body = call.get("function") or call.get("custom") or call
         arguments = next((body[key] for key in ("arguments", "args", "input") if key in body), None)
         yield Called(at, _id(call.get("id")), _named(body.get("name")), _asked(arguments))
+
+
+def _said(given: Any) -> Any:
+    """What is written as JSON, read."""
+    return json.loads(given) if isinstance(given, str) else given
 
 
 def _id(given: Any) -> Any:

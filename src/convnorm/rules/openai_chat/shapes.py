@@ -12,7 +12,7 @@ from convnorm.rules.openai_chat.common import (
     user,
 )
 from convnorm.rules.openai_chat.roles import says_who
-from convnorm.rules.read_chat import is_call
+from convnorm.rules.read_chat import as_said, read_calls
 from convnorm.rules.rule import AS_THE_RULE, Finding, Rule
 from convnorm.rules.scan import Scan, shown
 from convnorm.wire import LIST, fields
@@ -81,18 +81,22 @@ def _empty_calls(scan: Scan) -> Iterator[Finding]:
 
 def _odd_calls(scan: Scan) -> Iterator[Finding]:
     for at, message in messages(scan, scan.with_calls):
-        calls = message.get("tool_calls")
-        if not isinstance(calls, LIST):
-            # One call that nobody put into a list is still a call; else nothing says what it is.
-            repair = AS_THE_RULE if is_call(calls) else None
-            why = f"tool_calls is {shown(calls)}, not a list"
+        given = message.get("tool_calls")
+        calls = read_calls(given)
+        # A null says nothing beside a call; of what is no object nobody knows what it calls.
+        readable = [call is None or fields(as_said(call)) is not None for call in calls or ()]
+        alone = all(call is None for call in calls or ())
+        if not isinstance(given, LIST):
+            repair = AS_THE_RULE if all(readable) and not alone else None
+            why = f"tool_calls is {shown(given)}, not a list"
             yield Finding(at, ".tool_calls", why, repair=repair)
             continue
-        for index, call in enumerate(calls):
+        for index, call in enumerate(given):
             if type(call) is not dict and fields(call) is None:
                 where = f".tool_calls[{index}]"
                 why = f"the tool call is {shown(call)}, not an object"
-                yield Finding(at, where, why, repair=None)
+                repair = AS_THE_RULE if all(readable) and not alone else None
+                yield Finding(at, where, why, repair=repair)
 
 
 def _misplaced_calls(scan: Scan) -> Iterator[Finding]:
@@ -101,7 +105,7 @@ def _misplaced_calls(scan: Scan) -> Iterator[Finding]:
         empty = isinstance(calls, LIST) and not calls
         if role != "assistant" and not empty:
             # A tool does not call tools, and of an unknown role only the user knows who it is.
-            readable = isinstance(calls, LIST) or is_call(calls)
+            readable = read_calls(calls) is not None
             repair = AS_THE_RULE if says_who(role) and readable else None
             why = f"a message of role {shown(role)} calls tools"
             yield Finding(at, ".tool_calls", why, repair=repair)
