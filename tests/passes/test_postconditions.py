@@ -97,7 +97,7 @@ LEFT_TO = {
 numbers, calls without a type, and the keys of a chat message among items."""
 UNSURE = {"resp-id-prefix"}
 """Rules that are disputed for some kinds of items, where no pass acts: it would cost an id."""
-FOR_OTHERS = {"repair_tool_pairs": {"calls_misplaced", "tool_message"}}
+FOR_OTHERS = {"repair_tool_pairs": {"calls_misplaced", "role_foreign", "tool_message"}}
 """By pass: faults under which it cannot keep its promise alone, since nobody but the assistant can
 call a tool, and a message of Chat Completions is none of the other API before it has its role."""
 

@@ -519,7 +519,7 @@ def test_an_unknown_link_and_one_response_that_is_known() -> None:
     report = settled(server("response", *HELD), body)
 
     assert {**body, "previous_response_id": "resp_1"} == report.request
-    assert ("resp_1, a response that the ledger knows, is continued instead",) == report.assumed
+    assert ("the input is taken to go on from resp_1, which the ledger knows",) == report.assumed
 
 
 def test_an_unknown_link_and_a_response_that_is_known_and_not_stored() -> None:
@@ -603,12 +603,12 @@ def test_a_chain_that_ends_before_a_call_made_later(stored: bool) -> None:  # a 
 @pytest.mark.parametrize("previous", ["resp_1", "resp_2", "resp_unheard_of"])
 @pytest.mark.parametrize("first", ["call_a1", "call_b2"])
 def test_outputs_of_two_chains(previous: str, first: str, stored: bool) -> None:  # a parameter
-    """A request continues one chain: the output for the other one is told as data."""
+    """A request continues one chain: what the other one held is sent by value."""
     ledger = Ledger(
         responses={
-            "resp_1": {"input": "look", "output": [call("call_a1", id="fc_1")]},
+            "resp_1": {"input": "look here", "output": [call("call_a1", id="fc_1")]},
             "resp_2": {
-                "input": "look",
+                "input": "look there",
                 "output": [call("call_b2", id="fc_2")],
                 "stored": stored,
             },
@@ -619,8 +619,8 @@ def test_outputs_of_two_chains(previous: str, first: str, stored: bool) -> None:
     report = settled(ledger, {"input": two, "previous_response_id": previous})
 
     shown = json.dumps(view(report, ledger))
-    assert (1, 1) == (shown.count("sun"), shown.count("rain"))
-    assert 1 == shown.count("<tool-output")
+    told = ("look here", "call_a1", "sun", "look there", "call_b2", "rain")
+    assert [1, 2, 1, 1, 2, 1] == [shown.count(f'"{one}"') for one in told]
 
 
 BOTH = {"previous_response_id": "resp_1", "conversation": "conv_1"}
@@ -699,14 +699,20 @@ def test_both_links_and_a_response_that_is_not_stored() -> None:
 
 @pytest.mark.parametrize("stored", [True, False])
 def test_a_call_that_another_chain_made(stored: bool) -> None:
-    """An output needs its call: the response that made it is continued, or sent by value."""
+    """An output needs its call: what the response that made it held is sent by value."""
     one = {"input": "a", "output": [message("msg_1", "one")]}
     two = {"input": "b", "output": [call("call_a1", id="fc_1")], "stored": stored}
     ledger = Ledger(responses={"resp_1": one, "resp_2": two})
     report = settled(ledger, {"input": [output("call_a1"), NEW], **link("response")})
 
     seen = [*ledger.holds(Link.of(report.request)), *report.messages]
-    assert [user("b"), output("call_a1"), NEW] == [seen[0], *seen[2:]]
+    assert [user("a"), "one", user("b"), "call_a1", output("call_a1"), NEW] == [
+        seen[0],
+        seen[1]["content"][0]["text"],
+        seen[2],
+        seen[3]["call_id"],
+        *seen[4:],
+    ]
 
 
 @for_both_links

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import Any, Self
 
@@ -227,26 +228,20 @@ class Ledger(Options):
         ends = [name for name in self.responses if name not in continued]
         return ends[0] if len(ends) == 1 else None
 
-    def behind(self, link: Link) -> set[str]:
-        """The responses that continue this link's, and those that continue them."""
-        found: set[str] = set()
-        for name, exchange in self.responses.items():
-            before = exchange.previous_response_id
-            if before is not None and (before in found or before == link.previous_response_id):
-                found.add(name)
-        return found
-
-    def maker(self, call_id: str) -> str | None:
-        """The newest response that made this call."""
-        return self._newest({("call", call_id)}, "output")
+    @cached_property
+    def makers(self) -> Mapping[str, str]:
+        """By id of a call: the newest response that made it."""
+        return {
+            call_id: name
+            for name, exchange in self.responses.items()
+            for kind, call_id in map_proofs(exchange.output)
+            if kind == "call"
+        }
 
     def newest(self, proofs: Container[tuple[str, str]]) -> str | None:
         """The newest response that was sent, or gave, something that one of these proves."""
-        return self._newest(proofs, "input", "output")
-
-    def _newest(self, proofs: Container[tuple[str, str]], *sides: str) -> str | None:
         for name, exchange in reversed(self.responses.items()):
-            items = chain.from_iterable(getattr(exchange, side) for side in sides)
+            items = chain(exchange.input, exchange.output)
             if any(proof in proofs for proof in map_proofs(items)):
                 return name
         return None

@@ -1,7 +1,7 @@
 """The pass `settle_link`."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar, Literal, TypeGuard
@@ -60,8 +60,10 @@ class SettleLink(Options):
     waits on the server gets its output: the real one from the ledger, else a marked text. Where the
     local history is whole without that call, the link is given up instead. A link that cannot be
     used is replaced by the items themselves, as far as the ledger knows them; where the local
-    history tells the past in other words, its words are sent, by value. A second result of a call
-    that the server has an output for is quoted as data. Where the facts do not decide, nothing is
+    history tells the past in other words, its words are sent, by value. An output whose call another
+    chain made moves the link there if that chain has all of this one; else what the other chain
+    held is sent in front, by value. A second result of a call that the server has an output for is
+    quoted as data. Where the facts do not decide, nothing is
     left out, and the report says what was assumed. What nobody knows any more is not passed over:
     the request is refused with the rule. Without a ledger only two links at once, and links to
     servers that keep nothing, are settled.
@@ -80,7 +82,7 @@ class SettleLink(Options):
         if Fault.TWO_LINKS not in call.target.rules:
             return
         settle = _Settle(self, history, call)
-        asked = [*settle.link_edits(), *settle.own_outputs()]
+        asked = _decided([*settle.link_edits(), *settle.own_outputs()])
         if not asked and settle.informed:
             # What is only referred to is judged behind the link that will be sent.
             yield from References(history.turns, call, settle.ledger, settle.by_value).edits()
@@ -103,7 +105,7 @@ class _Settle:
     @cached_property
     def stored(self) -> frozenset[str]:
         """The ids that the server will find, whatever becomes of this request."""
-        if self.call.context.store is False or self.ledger.zero_data_retention:
+        if self.ledger.zero_data_retention:
             return frozenset()
         turns = self.call.turns_of(self.ledger.stored_items())
         return frozenset(turn.id for turn in turns if turn.id is not None)
@@ -152,14 +154,13 @@ class _Settle:
         ):
             self.link, left = one, two
         elif self.ledger.heard_of(one):
-            lacks = [turn for at, turn in enumerate(chain) if at not in _values(shared)]
+            lacks = _beside(talk, chain)
         else:
             yield Assumed(f"{_name(two)} is taken to hold what {_name(one)} holds")
         rule = self.moved = self.rules[Fault.TWO_LINKS]
         yield self._leave(left, rule, f"{_name(self.link)} is continued")
-        known = _values(Overlap.of(self.turns, lacks))
-        new = [turn for at, turn in enumerate(lacks) if at not in known]
-        yield from self._in_front(new, rule, f"only {_name(left)} has it")
+        new = _beside(self.turns, lacks)
+        yield from self._in_front(new, talk, rule, f"only {_name(left)} has it")
 
     def _replace(self, fault: Fault, why: str) -> Asked:
         """Give up a link that cannot be used, and send what stood behind it."""
@@ -176,7 +177,7 @@ class _Settle:
         if last is not None and fault is Fault.LINK_UNKNOWN:
             overlap = Overlap.of(self.turns, self.call.turns_of(self.ledger.recall(Link(last))))
             if not told or overlap.pairs or overlap.answers:
-                yield Assumed(f"{last}, a response that the ledger knows, is continued instead")
+                yield Assumed(f"the input is taken to go on from {last}, which the ledger knows")
                 if self.ledger.knows(Link(last)):
                     yield from self._move(last, rule, why)
                 else:
@@ -204,9 +205,13 @@ class _Settle:
             why = f"the input tells what {_name(self.link)} holds in other words"
             yield from self._replay(overlap, self._copied(overlap), why)
             return
-        if (later := self._later_maker(overlap)) is not None:
-            yield from later
-            return
+        for name, why in self._makers(overlap).items():
+            there = self.call.turns_of(self.ledger.recall(Link(name)))
+            told = not _beside(there, overlap.there)
+            if told and self.link.conversation is None and self.ledger.knows(Link(name)):
+                yield from self._move(name, self._rule(Fault.ORPHAN), why)
+                return
+        yield from self._others(overlap)
         missing = {
             at: call
             for at, call in overlap.unanswered().items()
@@ -236,6 +241,7 @@ class _Settle:
     def _replay(self, overlap: Overlap, rule: str, why: str) -> Asked:
         """Leave the link, and put what the server held around what the input has."""
         yield self._leave(self.link, rule, why)
+        yield from self._others(overlap)
         because = f"it stood behind {_name(self.link)}"
         missing = overlap.unanswered()
         real = {at for at, call in missing.items() if call.call_id in self.ledger.outputs}
@@ -301,9 +307,13 @@ class _Settle:
         key = "conversation" if link.conversation is not None else "previous_response_id"
         return SetField(key, None, rule=rule, why=why)
 
-    def _in_front(self, turns: Sequence[Turn], rule: str, why: str) -> Iterator[Edit]:
-        """Turns that the server lacks, with the outputs that were made here for their calls."""
-        self.added = turns
+    def _in_front(
+        self, lacks: Sequence[Turn], before: Sequence[Turn], rule: str, why: str
+    ) -> Iterator[Edit]:
+        """Turns that stand before the input nowhere, with what was made here for their calls."""
+        held = {item.call_id: item.name for turn in before for item in calls_of(turn)}
+        turns = [self._told(turn, held) for turn in lacks]
+        self.added = (*self.added, *turns)
         missing = waiting([*turns, *self.turns])
         for at, turn in enumerate(turns):
             new = self.by_value(turn)
@@ -322,30 +332,34 @@ class _Settle:
         yield SetField("previous_response_id", response, rule=rule, why=why)
         yield from self._continue()
 
-    def _later_maker(self, overlap: Overlap) -> Asked | None:
-        """Move the link to the response that made a call, when the input has only its output."""
+    def _others(self, overlap: Overlap) -> Iterator[Edit]:
+        """What other chains held whose calls the input answers, by value."""
+        for name, why in self._makers(overlap).items():
+            there = self.call.turns_of(self.ledger.recall(Link(name)))
+            before = (*overlap.there, *self.added)
+            lacks = _beside(self.turns, _beside(before, there))
+            yield from self._in_front(lacks, before, self._rule(Fault.ORPHAN), why)
+
+    def _told(self, turn: Turn, held: Mapping[str | None, str | None]) -> Turn:
+        """A turn of another chain; its result of a call that has one here, as data."""
+        result = answered(turn)
+        if result is None or result.call_id not in held:
+            return turn
+        return self._quote(turn, result, held[result.call_id])
+
+    def _makers(self, overlap: Overlap) -> dict[str, str]:
+        """The responses that made calls of which the input has only the outputs, and why so."""
         before = (*overlap.there, *self.added)
         known = {item.call_id for turn in before for item in calls_of(turn)}
-        held = {result.call_id for turn in self.turns if (result := answered(turn))} & known
+        found: dict[str, str] = {}
         for turn in self.turns:
             known |= {item.call_id for item in calls_of(turn)}
             result = answered(turn)
-            if result is None or result.call_id in known:
-                continue
-            name = self.ledger.maker(result.call_id or "")
-            if name is None:
-                continue
-            rule, link = self._rule(Fault.ORPHAN), Link(name)
-            why = f"{name} made the call {result.call_id}"
-            there = self.call.turns_of(self.ledger.recall(link))
-            if not held <= {item.call_id for turn in there for item in calls_of(turn)}:
-                continue  # what this link waits for comes too: the other is told as data
-            if self.ledger.knows(link):
-                return self._move(name, rule, why)
-            if name in self.ledger.behind(self.link):
-                return self._in_front(there[len(overlap.there) :], rule, why)
-            return self._replay(Overlap.of(self.turns, there), rule, why)
-        return None
+            if result is not None and result.call_id and result.call_id not in known:
+                name = self.ledger.makers.get(result.call_id)
+                if name is not None:
+                    found.setdefault(name, f"{name} made the call {result.call_id}")
+        return found
 
     def _last_words(self) -> Iterator[int]:
         """The user's turns at the end of the input."""
@@ -411,18 +425,20 @@ class _Settle:
                 continue
             other = first.get(result.call_id) or held.get(result.call_id)
             why = f"the server has a result of {result.call_id}"
-            said = envelope.quote(
-                text_of(result.output, self.call.where(turn)),
-                call_id=result.call_id,
-                name=called[result.call_id],
-            )
+            quoted = self._quote(turn, result, called[result.call_id])
+            (said,) = (item.text for item in quoted.items if _is_text(item))
             equal = other is not None and same(other.output, result.output)
             if result.synthetic or equal or said in told:
                 yield Drop(at, rule=rule, why=why)
             elif other is not None:
                 told.add(said)
-                new = Turn("user", (Text(said), *media_of(result.output)), at=turn.at)
-                yield Replace(at, new, rule=rule, why=f"{why}: quoted as data")
+                yield Replace(at, quoted, rule=rule, why=f"{why}: quoted as data")
+
+    def _quote(self, turn: Turn, result: ToolResult, name: str | None) -> Turn:
+        """A result as quoted data."""
+        text = text_of(result.output, self.call.where(turn))
+        quoted = Text(envelope.quote(text, call_id=result.call_id, name=name))
+        return Turn("user", (quoted, *media_of(result.output)), at=turn.at)
 
     def _real_first(self, overlap: Overlap) -> list[int]:
         """The new results whose calls are not in the input, invented ones last."""
@@ -434,6 +450,12 @@ class _Settle:
             if result is not None and at not in overlap.pairs and result.call_id not in own:
                 found.append(at)
         return sorted(found, key=lambda at: bool((answered(self.turns[at]) or _NONE).synthetic))
+
+
+def _decided(asked: Sequence[Edit | Assumed]) -> list[Edit | Assumed]:
+    """What is asked for, with each field as it was set last: a link may lead on to another one."""
+    last = {edit.key: edit for edit in asked if isinstance(edit, SetField)}
+    return [one for one in asked if not isinstance(one, SetField) or last[one.key] is one]
 
 
 def _is_text(item: Item) -> TypeGuard[Text]:
@@ -450,6 +472,12 @@ _NONE = ToolResult(None, None)
 
 def _name(link: Link) -> str:
     return link.previous_response_id or link.conversation or "the link"
+
+
+def _beside(here: Sequence[Turn], there: Sequence[Turn]) -> list[Turn]:
+    """What is there and not here."""
+    known = _values(Overlap.of(here, there))
+    return [turn for at, turn in enumerate(there) if at not in known]
 
 
 def _values(overlap: Overlap) -> set[int]:

@@ -35,8 +35,11 @@ COUNTER = re.compile(r"[A-Za-z_.:\-]*[0-9]{0,4}")
 def _unstored_ids(scan: Scan) -> Iterator[Finding]:
     if scan.context.store is not False or scan.target.unstored_ids != "strip":
         return
+    server = scan.server if isinstance(scan, ResponsesScan) else None
+    stored = server.stored if server else {}
     for at, item in enumerate(scan.views):
-        if item is not None and isinstance(item.get("id"), str) and item_type(item) in BY_VALUE:
+        own = None if item is None or item_type(item) not in BY_VALUE else item.get("id")
+        if item is not None and isinstance(own, str) and own not in stored:
             yield Finding(at, ".id", f"the server does not store {shown(item['id'])}")
 
 
@@ -72,16 +75,31 @@ def _held(scan: Scan, chain: list[Mapping[str, Any]]) -> Iterator[Finding]:
     whole = [item for item in chain if item_type(item) != "reasoning"]
     views = (view or {} for view in scan.views)
     said = (_content(scan, view) for view in views if item_type(view) != "reasoning")
-    starts = list(islice(said, len(whole)))
-    made = any(item.get("role", "assistant") == "assistant" for item in whole)
-    if made and starts == [_content(scan, item) for item in whole]:
-        yield Finding(0, "", "the server puts all of this before the input", repair="settle_link")
+    start = list(islice(said, len(whole)))
+    end = whole[len(whole) - len(start) :]
+    shared = _border([*start, None, *(_content(scan, item) for item in end)])
+    if any(item.get("role", "assistant") == "assistant" for item in end[len(end) - shared :]):
+        why = "the server puts this before the input, as far as words can tell"
+        yield Finding(0, "", why, repair="settle_link")
+
+
+def _border(row: list[tuple[str, ...] | None]) -> int:
+    """How much of the start of a row is its end, too."""
+    ends = [0]
+    for one in row[1:]:
+        count = ends[-1]
+        while count and one != row[count]:
+            count = ends[count - 1]
+        ends.append(count + (one == row[count]))
+    return ends[-1]
 
 
 def _names(item: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    """What tells that two items are one: the id, or the call that it makes or answers."""
+    """What tells that two items are one: the id, the seal, or the call it makes or answers."""
     if isinstance(own := item.get("id"), str):
         yield "id", own
+    if item_type(item) == "reasoning" and isinstance(seal := item.get("encrypted_content"), str):
+        yield "seal", seal
     if isinstance(call_id := answered_id(item), str):
         yield item_type(item), call_id
 

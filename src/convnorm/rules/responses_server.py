@@ -43,7 +43,7 @@ class Server:
 
     def made_call(self, call_id: str | None) -> bool:
         """Whether some response made the call."""
-        return call_id is not None and self.ledger.maker(call_id) is not None
+        return call_id in self.ledger.makers
 
     @cached_property
     def whole(self) -> bool:
