@@ -60,10 +60,10 @@ class SettleLink(Options):
     waits on the server gets its output: the real one from the ledger, else a marked text. Where the
     local history is whole without that call, the link is given up instead. A link that cannot be
     used is replaced by the items themselves, as far as the ledger knows them; where the local
-    history tells the past in other words, its words are sent, by value. An output whose call another
-    chain made moves the link there if that chain has all of this one; else what the other chain
-    held is sent in front, by value. A second result of a call that the server has an output for is
-    quoted as data. Where the facts do not decide, nothing is
+    history tells the past in other words, its words are sent, by value. An output whose call
+    another chain made moves the link there if that chain has all of this one; else what the other
+    chain held is sent in front, by value. A second result of a call that the server has an output
+    for is quoted as data. Where the facts do not decide, nothing is
     left out, and the report says what was assumed. What nobody knows any more is not passed over:
     the request is refused with the rule. Without a ledger only two links at once, and links to
     servers that keep nothing, are settled.
