@@ -28,6 +28,14 @@ def demoted(history: History, demotions: Sequence[Demotion], call: Call) -> Iter
     """
     turns = history.turns
     told = {one.pair.result.turn for one in demotions if one.pair.result is not None}
+    adjacent = call.target.adjacent_results
+    calling = {one.pair.place.turn for one in demotions}
+    ends = {at: _end_of_block(turns, at) if adjacent else at for at in calling}
+    # By turn that calls: the last of the results behind it that stay.
+    stay = {
+        at: next((turn for turn in range(end, at, -1) if turn not in told), at)
+        for at, end in ends.items()
+    }
     for one in demotions:
         pair, rule, why = one.pair, one.rule, one.why
         at = pair.place.turn
@@ -47,15 +55,13 @@ def demoted(history: History, demotions: Sequence[Demotion], call: Call) -> Iter
         items: tuple[Item, ...] = (Text(text), *media_of(output))
         new = Turn("user", items, at=turn.at, source=turn.source)
         yield Drop(*pair.place, rule=rule, why=f"{why}: quoted as data")
-        end = _end_of_block(turns, at) if call.target.adjacent_results else at
         if pair.result is None:
-            yield Insert(end, new, rule=rule, why="the call that cannot be sent")
+            yield Insert(ends[at], new, rule=rule, why="the call that cannot be sent")
             continue
-        at = pair.result.turn
-        yield Replace(at, new, rule=rule, why="the result of the call that cannot be sent")
-        stay = max((turn for turn in range(at + 1, end + 1) if turn not in told), default=at)
-        if at < stay:
-            yield Move(at, stay, rule=rule, why="a quotation cannot stand between results")
+        here = pair.result.turn
+        yield Replace(here, new, rule=rule, why="the result of the call that cannot be sent")
+        if here < stay[at]:
+            yield Move(here, stay[at], rule=rule, why="a quotation cannot stand between results")
 
 
 def _end_of_block(turns: tuple[Turn, ...], at: int) -> int:

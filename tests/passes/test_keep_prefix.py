@@ -205,6 +205,14 @@ def test_quoted_call_is_found_where_its_result_has_come_since() -> None:
     assert [*sent, user("c")] == again([*raw, *since, user("c")], sent, RESPONSES).messages
 
 
+def test_late_result_of_a_quoted_call_beside_a_reference() -> None:
+    """The reference is not its call: that was quoted."""
+    raw = [user("a"), {"type": "item_reference", "id": "msg_1"}, call(ID, name="")]
+
+    report = again([*raw, output(ID, "sun")], normalize(raw, RESPONSES), RESPONSES)
+    assert {"type": "message", **late("sun", name=None)} == report.messages[-1]
+
+
 def test_text_as_input_is_a_message() -> None:
     """A Responses request may have been a plain text."""
     history = [user("a"), said("b"), user("c")]

@@ -228,6 +228,15 @@ class Ledger(Options):
         ends = [name for name in self.responses if name not in continued]
         return ends[0] if len(ends) == 1 else None
 
+    def behind(self, link: Link) -> set[str]:
+        """The responses that continue this link's, and those that continue them."""
+        found: set[str] = set()
+        for name, exchange in self.responses.items():
+            before = exchange.previous_response_id
+            if before is not None and (before in found or before == link.previous_response_id):
+                found.add(name)
+        return found
+
     @cached_property
     def makers(self) -> Mapping[str, str]:
         """By id of a call: the newest response that made it."""

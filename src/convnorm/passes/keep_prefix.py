@@ -1,14 +1,14 @@
 """The pass `keep_prefix`."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
 
 from convnorm import envelope
 from convnorm.dialects.dialect import Call
 from convnorm.edits import Drop, Edit, Replace
 from convnorm.facts import Fact
-from convnorm.ir import History, Item, Text, ToolResult, Turn, media_of, same
+from convnorm.ir import History, Item, Place, Text, ToolResult, Turn, media_of, same
 from convnorm.options import Options
 from convnorm.pairing import pair_up
 from convnorm.targets import Fault
@@ -74,7 +74,8 @@ class KeepPrefix(Options):
             return
         turns, rule = history.turns, call.target.rules[Fault.SECOND_RESULT]
         quoted: Counter[str] | None = None
-        for pair in pair_up(history, batch_is_turn=call.target.adjacent_results).pairs:
+        found = pair_up(history, batch_is_turn=call.target.adjacent_results)
+        for pair in found.pairs:
             if pair.place.turn >= call.frozen or pair.result is None:
                 continue
             sent = _result(turns[pair.result.turn])
@@ -102,9 +103,29 @@ class KeepPrefix(Options):
                     yield Drop(at, rule=rule, why=f"the result of {late.call_id} is quoted already")
                     continue
                 said.add(text)
-                items: tuple[Item, ...] = (Text(text), *media_of(late.output))
-                new = Turn("user", items, at=turn.at, source=turn.source)
-                yield Replace(at, new, rule=rule, why=f"{why}: quoted as data")
+                yield Replace(at, _told(turn, text), rule=rule, why=f"{why}: quoted as data")
+        yield from _behind_quotes(turns, found.orphans, call)
+
+
+def _behind_quotes(
+    turns: tuple[Turn, ...], orphans: Sequence[Place], call: Call
+) -> Iterator[Replace]:
+    """Results of calls that were sent as quotations: what else is referred to is not their call."""
+    late = [place.turn for place in orphans if place.turn >= call.frozen]
+    ids = {envelope.quoted_call_id(_text(turn)) for turn in turns[: call.frozen] if late}
+    for at in late:
+        result = _result(turns[at])
+        if result.call_id and result.call_id in ids and not result.synthetic:
+            output = text_of(result.output, call.where(turns[at]))
+            text = envelope.quote(output, call_id=result.call_id, name=None)
+            why = f"{result.call_id} was sent as a quotation: quoted as data"
+            yield Replace(at, _told(turns[at], text), rule=call.target.rules[Fault.ORPHAN], why=why)
+
+
+def _told(turn: Turn, text: str) -> Turn:
+    """A result as quoted data."""
+    items: tuple[Item, ...] = (Text(text), *media_of(_result(turn).output))
+    return Turn("user", items, at=turn.at, source=turn.source)
 
 
 def _result(turn: Turn) -> ToolResult:

@@ -21,6 +21,8 @@ from convnorm.targets import Fault
 from convnorm.wire import json_text, text_of
 
 Asked = Iterator[Edit | Assumed]
+MOST_CHAINS = 8
+"""How many other chains are brought to a request; what answers calls of more is told as data."""
 
 
 class SettleLink(Options):
@@ -205,11 +207,11 @@ class _Settle:
             why = f"the input tells what {_name(self.link)} holds in other words"
             yield from self._replay(overlap, self._copied(overlap), why)
             return
-        for name, why in self._makers(overlap).items():
-            there = self.call.turns_of(self.ledger.recall(Link(name)))
-            told = not _beside(there, overlap.there)
-            if told and self.link.conversation is None and self.ledger.knows(Link(name)):
-                yield from self._move(name, self._rule(Fault.ORPHAN), why)
+        makers = self._makers(overlap)
+        behind = self.ledger.behind(self.link) if makers else set()
+        for name in reversed(makers):
+            if name in behind and self.ledger.knows(Link(name)):
+                yield from self._move(name, self._rule(Fault.ORPHAN), makers[name])
                 return
         yield from self._others(overlap)
         missing = {
@@ -348,7 +350,9 @@ class _Settle:
         return self._quote(turn, result, held[result.call_id])
 
     def _makers(self, overlap: Overlap) -> dict[str, str]:
-        """The responses that made calls of which the input has only the outputs, and why so."""
+        """The newest responses that made calls of which the input has only the outputs, with the
+        reason: one of the calls.
+        """
         before = (*overlap.there, *self.added)
         known = {item.call_id for turn in before for item in calls_of(turn)}
         found: dict[str, str] = {}
@@ -359,7 +363,8 @@ class _Settle:
                 name = self.ledger.makers.get(result.call_id)
                 if name is not None:
                     found.setdefault(name, f"{name} made the call {result.call_id}")
-        return found
+        newest = [name for name in self.ledger.responses if name in found][-MOST_CHAINS:]
+        return {name: found[name] for name in newest}
 
     def _last_words(self) -> Iterator[int]:
         """The user's turns at the end of the input."""
