@@ -107,7 +107,7 @@ class _Settle:
     @cached_property
     def stored(self) -> frozenset[str]:
         """The ids that the server will find, whatever becomes of this request."""
-        if self.ledger.zero_data_retention:
+        if self.call.context.store is False or self.ledger.zero_data_retention:
             return frozenset()
         turns = self.call.turns_of(self.ledger.stored_items())
         return frozenset(turn.id for turn in turns if turn.id is not None)

@@ -9,7 +9,6 @@ from convnorm.facts import Fact
 from convnorm.groups import is_reasoning
 from convnorm.ir import History, Opaque, Reasoning, Turn
 from convnorm.options import Options
-from convnorm.seals import Seals
 from convnorm.targets import Fault
 
 
@@ -43,8 +42,8 @@ class StripIds(Options):
     encrypted content stays and loses only its id; without it nothing usable is left, so it goes,
     and with it the ids of what it led: a group keeps its ids on both sides or on neither. Items the
     server made (searches, code interpreter, images, MCP, computer calls) are refused without their
-    id and keep it. Where the endpoint wants the ids (Azure Foundry, vLLM) they stay, and so do
-    those of items that a ledger says are stored. `call_id`s, texts and results are never touched.
+    id and keep it. Where the endpoint wants the ids (Azure Foundry, vLLM) they stay. `call_id`s,
+    texts and results are never touched.
     """
 
     name: Literal["strip_ids"] = "strip_ids"
@@ -57,12 +56,11 @@ class StripIds(Options):
         if call.context.store is not False or Fault.UNSTORED_ID not in rules:
             return
         strip = target.unstored_ids == "strip"
-        stored = Seals(call.context.ledger, call.context).stored
         lead_gone = False
         for at, turn in enumerate(history.turns):
             if turn.role != "assistant" or is_reasoning(turn):
                 lead_gone = False  # what follows was led by something else
-            if turn.id is None or (turn.id in stored and not lead_gone):
+            if turn.id is None:
                 continue
             match turn.items:
                 case (Opaque(refers=True),):
