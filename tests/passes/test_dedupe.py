@@ -168,6 +168,32 @@ def test_replay_with_results_in_another_order_is_collapsed() -> None:
     assert [*history, user("z")] == normalize([*history, *copy], CHAT)
 
 
+def test_done_items_that_differ_both_stay_under_one_id() -> None:
+    """Neither is a copy: the second result answers its own call, or is told as data."""
+    shells = [
+        {
+            "type": "local_shell_call",
+            "id": f"lsh_{own}",
+            "call_id": own,
+            "status": "completed",
+            "action": {"type": "exec", "command": ["ls"], "env": {}},
+        }
+        for own in (RANDOM, "call_77aXbYcZd1")
+    ]
+    outputs = [
+        {"type": "local_shell_call_output", "id": "same", "call_id": each["id"][4:], "output": text}
+        for each, text in zip(shells, ("one", "two"), strict=True)
+    ]
+    done = explain([*shells, *outputs], RESPONSES)
+    assert ["one", "two"] == [item["output"] for item in done.messages[2:]]
+    assert done.remaining == []
+
+    made = {"type": "mcp_call", "id": "mcp_1", "server_label": "s", "name": "n", "arguments": "{}"}
+    told = normalize([made | {"output": "old"}, user("q"), made | {"output": "new"}], RESPONSES)
+    assert made | {"output": "old"} == told[0]
+    assert ("user", True) == (told[2]["role"], "new" in told[2]["content"])
+
+
 def test_finished_copy_of_a_hosted_item_stays() -> None:
     """A stream leaves an unfinished copy; what the tool returned is kept."""
     item = {"type": "mcp_call", "id": "mcp_68afa1", "name": "x", "server_label": "s"}

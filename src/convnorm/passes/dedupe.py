@@ -16,6 +16,8 @@ from convnorm.targets import Fault
 from convnorm.wire import fields
 
 HEAD = ("system", "developer")
+UNFINISHED = ("in_progress", "incomplete", "searching", "interpreting", "generating", "calling")
+"""What streams call items that are not done."""
 
 
 class Dedupe(Options):
@@ -56,7 +58,7 @@ class Dedupe(Options):
     a replay. Messages without ids go only between two messages that are proved, or when the
     history is replayed whole from its start. Different content under one id is no copy: both stay,
     and the later one loses the id. Of an item that cannot be sent without its id the finished copy
-    stays, and the loss is named.
+    stays, and the loss is named; two that are done and differ both stay, the later one as data.
     """
 
     name: Literal["dedupe"] = "dedupe"
@@ -240,6 +242,8 @@ class _Search:
             elif turn.needs_id and not self.turns[first].needs_id:
                 nameless.update(group_of(self.turns, first))
                 named[turn.id] = at
+            elif turn.needs_id and _contradict(turn, self.turns[first]):
+                yield SetTurn(at, {"id": None}, rule=rule, why=why, loss=Loss.ID)
             elif turn.needs_id:
                 unfinished = first if _finished(turn) > _finished(self.turns[first]) else at
                 self._drop(unfinished, rule, why, Loss.COPY)
@@ -281,6 +285,15 @@ def _is_proof(turn: Turn) -> bool:
 
 def _refers(turn: Turn) -> bool:
     return any(isinstance(item, Opaque) and item.refers for item in turn.items)
+
+
+def _contradict(one: Turn, other: Turn) -> bool:
+    """Whether two items that are both done say different things: then neither is a copy."""
+    mine, its = fields(one.raw) or {}, fields(other.raw) or {}
+    if not {mine.get("status"), its.get("status")}.isdisjoint(UNFINISHED):
+        return False
+    both = (key for key in mine if key != "status" and None not in (mine[key], its.get(key)))
+    return any(mine[key] != its[key] for key in both)
 
 
 def _finished(turn: Turn) -> tuple[bool, int]:
