@@ -181,8 +181,8 @@ def test_done_items_that_differ_both_stay_under_one_id() -> None:
         for own in (RANDOM, "call_77aXbYcZd1")
     ]
     outputs = [
-        {"type": "local_shell_call_output", "id": "same", "call_id": each["id"][4:], "output": text}
-        for each, text in zip(shells, ("one", "two"), strict=True)
+        {"type": "local_shell_call_output", "id": "same", "call_id": own, "output": text}
+        for own, text in ((RANDOM, "one"), ("call_77aXbYcZd1", "two"))
     ]
     done = explain([*shells, *outputs], RESPONSES)
     assert ["one", "two"] == [item["output"] for item in done.messages[2:]]

@@ -328,6 +328,20 @@ def test_calls_as_a_database_has_them(written: object) -> None:
     assert expected == sent([user("q"), asked, result("call_9a")], CHAT)
 
 
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({"type": "text", "text": "yes"}, "yes\nbut no"),
+        ([{"type": "text", "text": {"value": "yes"}}], '{"value": "yes"}\nbut no'),
+        ([{"type": "text", "text": None}], "\nbut no"),
+    ],
+)
+def test_refusal_goes_with_a_content_that_is_mended_too(content: object, expected: str) -> None:
+    """Both are about the content: what one puts in, the other does not overwrite."""
+    spoken = {"role": "assistant", "content": content, "refusal": "but no"}
+    assert [user("q"), said(expected), user("b")] == sent([user("q"), spoken, user("b")], GROQ)
+
+
 def test_call_that_nobody_can_read_is_told_whole() -> None:
     """What a call says in a shape that is not known is quoted with its result."""
     asked = {**said(""), "tool_calls": [{"id": "call_9a", "type": "function", "odd": {"q": 1}}]}

@@ -1,12 +1,13 @@
 """What messages say that the target refuses: keys, names, contents; and what it takes instead."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from convnorm import envelope
 from convnorm.dialects.dialect import Call
-from convnorm.dialects.fitting import fitted, fitted_part, is_nothing
+from convnorm.dialects.fitting import as_text, fitted, fitted_part, is_nothing
 from convnorm.dialects.openai_chat_calls import call_flaws, chat_calls, whole_call
 from convnorm.dialects.openai_chat_parts import listed_content
 from convnorm.ir import GONE, Flaw
@@ -42,30 +43,41 @@ def is_odd_call(call: Mapping[str, Any]) -> bool:
     return whole_call(call) is not call or _call(call, []) is not call
 
 
-def field_flaws(message: Mapping[str, Any], call: Call, names: Renamer) -> Iterator[Flaw]:
-    """What is wrong with a message by itself; each key is named once."""
+def field_flaws(message: Mapping[str, Any], call: Call, names: Renamer) -> Iterable[Flaw]:
+    """What is wrong with a message by itself; each key is named once.
+
+    What goes into the content from elsewhere goes into the content as it is mended by then.
+    """
     profile, rules = call.target.chat, call.target.rules
     plain = type(message.get("content")) is str and LOOKED_AT.isdisjoint(message)
     if plain and profile.message_keys is None and not message.get("tool_calls"):
-        return
-    seen: set[str] = set()
-    for flaw in _flaws(message, profile, names):
-        if flaw.fault in rules and flaw.key not in seen:
-            yield flaw
-            seen.add(flaw.key)
+        return ()
+    found: dict[str, Flaw] = {}
+    now = message
+    for look in LOOKS:
+        for flaw in look(now, profile, names):
+            if flaw.fault not in rules:
+                continue
+            first = found.setdefault(flaw.key, flaw)
+            if flaw.key == "content":
+                found["content"] = replace(first, value=flaw.value)
+                now = {**message, "content": flaw.value}
+    return found.values()
 
 
-def _flaws(message: Mapping[str, Any], profile: ChatProfile, names: Renamer) -> Iterator[Flaw]:
-    role, content = message.get("role"), message.get("content")
-    yield from call_flaws(message)
+def _calls(message: Mapping[str, Any], _: ChatProfile, __: Renamer) -> Iterator[Flaw]:
+    return call_flaws(message)
+
+
+def _odd_content(message: Mapping[str, Any], _: ChatProfile, __: Renamer) -> Iterator[Flaw]:
+    content = message.get("content")
     if (listed := listed_content(content)) is not content:
         yield Flaw(Fault.CONTENT_ODD, "content", listed, "the content is no text and no list")
-    if profile.message_keys is not None:
-        yield from _unknown_keys(message, profile)
-    if profile.typed:
-        yield from _odd_values(message, role, content)
-    if profile.checks_names and "name" in message:
-        yield from _odd_name(message, role, content, names)
+
+
+def _content(message: Mapping[str, Any], profile: ChatProfile, _: Renamer) -> Iterator[Flaw]:
+    """A content that the target wants as one text, or wants at all."""
+    role, content = message.get("role"), message.get("content")
     if isinstance(content, LIST):
         if isinstance(role, str) and role in profile.text_only:
             yield from _listed(content)
@@ -82,8 +94,9 @@ def _speaks(message: Mapping[str, Any]) -> bool:
     return message.get("role") == "assistant" and any(map(message.get, (*CALLING, *TOLD)))
 
 
-def _unknown_keys(message: Mapping[str, Any], profile: ChatProfile) -> Iterator[Flaw]:
-    known = profile.message_keys or NO_KEYS
+def _unknown_keys(message: Mapping[str, Any], profile: ChatProfile, _: Renamer) -> Iterator[Flaw]:
+    if (known := profile.message_keys) is None:
+        return
     told = [text for text in map(_told, TOLD, map(message.get, TOLD)) if text]
     # Without what goes, the message must still say something, if only an empty text.
     bare = message.get("content") is None and not any(map(message.get, CALLING))
@@ -120,7 +133,10 @@ def _with(content: object, told: Sequence[str]) -> object:
     return "\n".join([content, *told] if isinstance(content, str) and content else told)
 
 
-def _odd_values(message: Mapping[str, Any], role: object, content: object) -> Iterator[Flaw]:
+def _odd_values(message: Mapping[str, Any], profile: ChatProfile, _: Renamer) -> Iterator[Flaw]:
+    if not profile.typed:
+        return
+    role, content = message.get("role"), message.get("content")
     if isinstance(content, LIST) and isinstance(role, str):
         allowed = PARTS.get(role, NO_KEYS)
         lost: list[object] = []
@@ -167,11 +183,9 @@ def _call(given: object, lost: list[object]) -> object:
     return given if new is body or new is GONE else {**keys, "custom": new}
 
 
-def _odd_name(
-    message: Mapping[str, Any], role: object, content: object, names: Renamer
-) -> Iterator[Flaw]:
-    name = message["name"]
-    if role == "tool":
+def _odd_name(message: Mapping[str, Any], profile: ChatProfile, names: Renamer) -> Iterator[Flaw]:
+    role, content, name = message.get("role"), message.get("content"), message.get("name")
+    if not profile.checks_names or "name" not in message or role == "tool":
         return  # it has none by its type: who sends one gets by with any
     if is_nothing(name) and role != "function":
         fault = Fault.VALUE_ODD if name is None else Fault.SPEAKER_IN_TEXT
@@ -217,11 +231,16 @@ def _listed(content: Sequence[object]) -> Iterator[Flaw]:
     for part in content:
         keys = fields(part) or {}
         kind = keys.get("type")
-        text = keys.get(kind) if kind in ("text", "refusal") else None
-        if not isinstance(text, str) or any(
-            not is_nothing(keys[key]) for key in keys.keys() - {"type", kind}
-        ):
+        if kind not in ("text", "refusal"):
+            return
+        given = keys.get(kind)
+        text = given if isinstance(given, str) else "" if given is None else as_text(given)
+        if text is None or any(not is_nothing(keys[key]) for key in keys.keys() - {"type", kind}):
             return
         texts.append(text)
     if texts:
         yield Flaw(Fault.CONTENT_LISTED, "content", "\n".join(texts), "the content is a list")
+
+
+LOOKS = (_calls, _odd_content, _unknown_keys, _odd_values, _odd_name, _content)
+"""In the order in which a content is mended: what comes later sees what came before."""
