@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from builders import message
 from convnorm import (
     Context,
     Conversation,
@@ -18,6 +19,7 @@ from convnorm import (
     NotReadyError,
     Policy,
     PolicyError,
+    UnrepairableError,
     check,
 )
 from responses_model import Item, ModelServer
@@ -341,6 +343,45 @@ def test_a_ledger_of_an_earlier_run_is_gone_on_with() -> None:
     assert ["call_1", "call_2"] == [one["call_id"] for one in talk.pending]
 
 
+def test_a_response_of_which_only_the_name_is_known_is_gone_on_with() -> None:
+    """What stands behind it is the server's; a conversation must be told of, a gone link too."""
+    talk = Conversation(link=Link("resp_77"))
+    assert Link("resp_77") == Link.of(talk.prepare("and in Bergen?"))
+    talk.record(answer("resp_78", message("msg_1", "rain")))
+    assert Link("resp_78") == Link.of(talk.prepare("thanks"))
+
+    talk = Conversation(link=Link("resp_77"))
+    talk.prepare("and in Bergen?")
+    talk.failed({"error": {"code": "previous_response_not_found"}})
+    with pytest.raises(UnrepairableError, match="the server has no response 'resp_77'"):
+        talk.prepare()
+    with pytest.raises(UnrepairableError, match="conv_1"):
+        Conversation(link=Link(conversation="conv_1")).prepare("and in Bergen?")
+
+
+def test_what_is_refused_is_handed_over_again() -> None:
+    """An output that cannot be sent does not stand in the way of the one that can."""
+    checks = [{"id": "cu_sc_1", "code": "x", "message": "m"}]
+    made = {
+        "type": "computer_call",
+        "id": "cu_1",
+        "call_id": "call_c",
+        "action": {"type": "screenshot"},
+        "status": "completed",
+        "pending_safety_checks": checks,
+    }
+    picture = {"type": "computer_screenshot", "image_url": "data:image/png;base64,AAAA"}
+    shot = {"type": "computer_call_output", "call_id": "call_c", "output": picture}
+    talk = Conversation(body={"model": "computer-use-preview"})
+    talk.prepare("look")
+    talk.record(answer("resp_1", made))
+
+    with pytest.raises(UnrepairableError, match="acknowledged_safety_checks"):
+        talk.prepare([shot])
+    acknowledged = shot | {"acknowledged_safety_checks": checks}
+    assert [acknowledged] == talk.prepare([acknowledged])["input"]
+
+
 def test_size_of_the_state_is_linear() -> None:
     """Each item is kept once, also where every request holds everything."""
     for store in (True, False):
@@ -382,6 +423,16 @@ def test_misuse_is_answered_in_plain_words() -> None:
         Conversation().record(answer("resp_1"))
     with pytest.raises(LedgerError, match="a list or a text"):
         Conversation(Policy.for_target("openai.responses")).prepare(7)  # type: ignore[arg-type]  # the point
+    with pytest.raises(PolicyError, match=r"link is a Link\(\.\.\.\), not 'resp_1'"):
+        Conversation(link="resp_1")  # type: ignore[arg-type]  # the point
+    for key in ("input", "previous_response_id", "conversation"):
+        with pytest.raises(PolicyError, match=f"{key} is set by the conversation"):
+            Conversation().prepare("hi", **{key: "resp_9"})
+    talk = Conversation()
+    talk.prepare("hi")
+    chat = {"id": "chatcmpl-1", "choices": [{"message": {"role": "assistant", "content": "a"}}]}
+    with pytest.raises(LedgerError, match="chatcmpl-1 has no list of output"):
+        talk.record(chat)
     talk = waiting()
     talk.failed()  # nothing was sent: nothing failed
     assert ["call_1", "call_2"] == [one["call_id"] for one in talk.pending]

@@ -289,6 +289,30 @@ def test_branches_are_values() -> None:
     assert [*one.merge(two).responses] == ["resp_1", "resp_2"]
 
 
+def test_merge_keeps_what_each_response_is_built_on() -> None:
+    """A saved run knows the last response alone; what that repeats of others comes before it."""
+    live, items = Ledger(), list[Item]()
+    for number in "123":
+        items.append(user(f"u{number}"))
+        answered = response(f"resp_{number}", said(f"msg_{number}", f"a{number}"))
+        live = live.accepted({"input": items}, answered)
+        items += answered["output"]
+    whole = {"input": items[:-1], "output": items[-1:]}
+    saved = Ledger.from_state({"responses": {"resp_3": whole}})
+
+    for both in (saved.merge(live), live.merge(saved)):
+        assert tuple(items) == both.prune(Link("resp_3")).recall(Link("resp_3"))
+        assert ["resp_1", "resp_2", "resp_3"] == [*both.responses]
+
+
+def test_responses_may_be_told_in_any_order() -> None:
+    """A chain is the same chain; one that bites its tail is read as far as it goes."""
+    told = {"resp_2": {"previous_response_id": "resp_1"}, "resp_1": {"input": "a"}}
+    assert ["resp_1", "resp_2"] == [*Ledger.from_state({"responses": told}).responses]
+    bitten = told | {"resp_1": {"previous_response_id": "resp_2"}}
+    assert {*bitten} == {*Ledger.from_state({"responses": bitten}).responses}
+
+
 def test_merge_of_a_conversation_that_grew_takes_the_longer() -> None:
     """One branch saw more; what it saw arrive is not unknown any more."""
     request = {"input": "and?", "conversation": "conv_1"}

@@ -8,7 +8,7 @@ from convnorm.api import normalize_request
 from convnorm.context import Context
 from convnorm.delivery import Ledger, Link
 from convnorm.delivery.items import as_items, open_calls, plain
-from convnorm.errors import LedgerError, PolicyError
+from convnorm.errors import ConvnormError, LedgerError, NotReadyError, PolicyError
 from convnorm.policy import Policy
 from convnorm.wire import LIST, fields
 
@@ -39,9 +39,11 @@ class Conversation:
         ledger: Ledger | None = None,
         link: Link = Link(),  # noqa: B008  # an immutable value
     ) -> None:
-        """Begin, or go on behind a link that the ledger knows.
+        """Begin, or go on behind a link.
 
-        `body` holds the fields of every request: model, tools, instructions, store, ...
+        `body` holds the fields of every request: model, tools, instructions, store, ... A response
+        that the ledger has not heard of is continued as it is, and nothing is known of what stands
+        behind it; of a conversation, `Ledger.observed_conversation` has to tell.
         """
         self.policy = Policy.for_target(policy) if isinstance(policy, str) else policy
         if self.policy.target != "openai.responses":
@@ -50,9 +52,9 @@ class Conversation:
                 "elsewhere the whole history is sent, and normalize repairs it"
             )
         self.body = dict(body or {})
-        for key in ("input", *Link._fields):
-            if key in self.body:
-                raise PolicyError(f"{key} is not for every request: leave it out of the body")
+        _check_fields(self.body, "is not for every request: leave it out of the body")
+        if not isinstance(link, Link):
+            raise PolicyError(f"link is a Link(...), not {link!r}: Link('resp_1'), for example")
         self.ledger = ledger or Ledger()
         """What was sent and answered."""
         self.link = link
@@ -69,21 +71,30 @@ class Conversation:
 
         `changes` are fields of this request alone. While a call still waits for its output and
         nothing but outputs is new, there is nothing to send: `NotReadyError` says for which call,
-        and what was handed over is kept.
+        and what was handed over is kept. After any other error it is not: hand over what mends it.
         """
+        _check_fields(changes, "is set by the conversation: leave it out")
         given = as_items(new_items)
         if not isinstance(given, LIST):
             raise LedgerError(f"new items are a list or a text, not a {type(given).__name__}")
+        kept = len(self.waiting)
         self.waiting += [plain(item, f"new_items[{at}]") for at, item in enumerate(given)]
         request = {**self.body, **changes, "input": list(self.waiting)}
-        if self.ledger.knows(self.link):
+        if self.ledger.knows(self.link) or not self.ledger.heard_of(self.link):
             request |= {key: held for key, held in self.link._asdict().items() if held is not None}
         else:
             request["input"] = self.history
         live = frozenset(call["call_id"] for call in self.pending)
         last = self._last_request() if Link.of(request) == Link() else None
-        context = Context(ledger=self.ledger, live_calls=live, last_request=last)
-        sent = normalize_request(request, self.policy, context=context)
+        ledger = None if self._unseen else self.ledger
+        context = Context(ledger=ledger, live_calls=live, last_request=last)
+        try:
+            sent = normalize_request(request, self.policy, context=context)
+        except NotReadyError:
+            raise
+        except ConvnormError:
+            del self.waiting[kept:]
+            raise
         self.ledger = self.ledger.attempted(sent)
         self._sent, self._count = sent, len(self.waiting)
         return dict(sent)
@@ -135,6 +146,12 @@ class Conversation:
         if refused or link.conversation is None:
             self.ledger = self.ledger.refused(self._sent)
         self._sent = None
+
+    @property
+    def _unseen(self) -> bool:
+        """Whether the next request continues a response of which only the name is known."""
+        named = self.link.previous_response_id
+        return named is not None and named not in (*self.ledger.responses, *self.ledger.gone)
 
     def _last_request(self) -> list[Any] | None:
         """What the last answered request held, if that was everything: it stays as it was sent."""
@@ -197,6 +214,12 @@ class Conversation:
         except (KeyError, TypeError, ValueError) as error:
             raise LedgerError(f"the conversation was cut off or written by hand: {error}") from None
         return found
+
+
+def _check_fields(given: Mapping[str, Any], why: str) -> None:
+    for key in ("input", *Link._fields):
+        if key in given:
+            raise PolicyError(f"{key} {why}")
 
 
 def _status(error: object) -> int | None:

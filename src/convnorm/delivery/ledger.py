@@ -75,6 +75,11 @@ class Ledger(Options):
             for name, held in given.items()
         }
 
+    @field_validator("responses")
+    @classmethod
+    def _bases_first(cls, given: dict[str, Exchange]) -> dict[str, Exchange]:
+        return _in_order(given)
+
     @field_validator("outputs", mode="before")
     @classmethod
     def _by_call(cls, given: Any) -> Any:
@@ -132,7 +137,9 @@ class Ledger(Options):
             return self  # it is not answered yet
         if body.get("status") in LOST:  # a conversation may hold the request all the same
             return self if Link.of(request).conversation else self.refused(request)
-        output = tuple(plain(item, "response.output") for item in body.get("output") or ())
+        if not isinstance(body.get("output"), LIST):
+            raise LedgerError(f"{own} has no list of output: it is none of the Responses API")
+        output = tuple(plain(item, "response.output") for item in body["output"])
         kept = body.get("store") is not False and not self.zero_data_retention
         asked = self._exchange(request)
         exchange = asked.model_copy(update={"output": output, "stored": asked.stored and kept})
@@ -383,7 +390,7 @@ class Ledger(Options):
             held[name] = long
         attempts = {**self.attempts, **other.attempts}
         return self._with(
-            responses={**self.responses, **other.responses},
+            responses=_in_order({**self.responses, **other.responses}),
             conversations=held,
             attempts={n: one for n, one in attempts.items() if not _arrived(one, held)},
             outputs={**self.outputs, **other.outputs},
@@ -462,6 +469,25 @@ class Ledger(Options):
 
     def _link_of(self, name: str) -> tuple[str | None, str | None]:
         return self.responses[name].previous_response_id, self.responses[name].conversation
+
+
+def _in_order(responses: Mapping[str, Exchange]) -> dict[str, Exchange]:
+    """The responses in their order, but none before what it continues or repeats."""
+    done: dict[str, Exchange] = {}
+    opened: set[str] = set()
+    for name in responses:
+        stack = [name]
+        while stack:
+            top = stack[-1]
+            found = responses[top]
+            bases = {found.previous_response_id, found.repeats[0] if found.repeats else None}
+            ahead = [one for one in responses.keys() & bases if one not in opened]
+            opened.update(ahead)
+            stack += sorted(ahead)
+            if not ahead:
+                done.setdefault(top, found)
+                stack.pop()
+    return done
 
 
 def _answered(item: object) -> str:
