@@ -13,6 +13,9 @@ from convnorm.targets import Fault
 from convnorm.wire import LIST, media_kind
 from convnorm.wire import fields as keys_of
 
+INSTRUCTING = ("system", "developer")
+"""Roles of those who say how the conversation is to be led."""
+
 
 @dataclass(frozen=True, slots=True)
 class Text:

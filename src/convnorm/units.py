@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from convnorm.dialects.dialect import Call
 from convnorm.groups import is_reasoning
-from convnorm.ir import History, ToolCall, ToolResult
+from convnorm.ir import INSTRUCTING, History, ToolCall, ToolResult
 from convnorm.pairing import Pairing, pair_up
 
-INSTRUCTING = ("system", "developer", "")
+STAYING = (*INSTRUCTING, "")
 """Roles of what always stays: instructions, and what convnorm does not look into."""
 
 
@@ -26,7 +26,7 @@ class Units:
             (at for at, turn in enumerate(self.turns) if turn.role == "user"), default=-1
         )
         """The newest question."""
-        stays = {at for at, turn in enumerate(self.turns) if turn.role in INSTRUCTING}
+        stays = {at for at, turn in enumerate(self.turns) if turn.role in STAYING}
         if call.context.linked:  # the server has their calls
             stays |= {place.turn for place in self.found.orphans}
         self.fixed = {self._root(at) for at in stays}

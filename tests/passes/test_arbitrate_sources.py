@@ -80,6 +80,22 @@ def test_sources_that_differ_are_both_kept_and_reported() -> None:
     assert ("source 'b' replays no other: all of it was kept, in order",) == report.assumed
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_instructions_of_one_source_hide_no_replay(first: bool) -> None:  # a parameter
+    """Not every source keeps them: what is said behind them is compared."""
+    rules: dict[str, object] = {"role": "system", "content": "be kind"}
+    head = [rules][: int(first)]
+    other = [rules][int(first) :]
+    talk = [user("a"), said("b")]
+
+    done = arbitrate("merge", ("store", [*head, *talk]), ("input", [*other, *talk, user("c")]))
+    assert [*head, *talk, *other, user("c")] == done
+    both = arbitrate("merge", ("store", [rules, *talk]), ("input", [rules, *talk, user("c")]))
+    assert [rules, *talk, user("c")] == both
+    alone = arbitrate("merge", ("store", [rules]), ("input", [rules, user("a")]))
+    assert [rules, user("a")] == alone
+
+
 def test_shared_ids_prove_single_copies() -> None:
     """Where sources differ, messages with the same id are still copies."""
     exchange = [calls("call_8sXk2Qp91Lm"), result("call_8sXk2Qp91Lm")]

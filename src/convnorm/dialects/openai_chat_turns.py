@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from convnorm.ir import INSTRUCTING
 from convnorm.targets.openai_chat import ChatProfile
 
-INSTRUCTING = ("system", "developer")
 SPEAKERS = ("user", "assistant")
 
 

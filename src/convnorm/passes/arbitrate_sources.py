@@ -1,6 +1,7 @@
 """The pass `arbitrate_sources`."""
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -9,7 +10,16 @@ from convnorm.dialects.dialect import Call
 from convnorm.edits import Assumed, Drop, Edit, Loss
 from convnorm.errors import PolicyError
 from convnorm.facts import Fact
-from convnorm.ir import History, Reasoning, Text, ToolCall, ToolResult, Turn, same_turn
+from convnorm.ir import (
+    INSTRUCTING,
+    History,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+    same_turn,
+)
 from convnorm.options import Options
 from convnorm.targets import Fault
 
@@ -47,8 +57,9 @@ class ArbitrateSources(Options):
     its start, or a source that an earlier one holds in that way. What is new in a source stays,
     and so do the last words of a user in the newest source. Sources that truly differ are both
     kept, in order, and the report says so; single messages that share an id are left to `dedupe`.
-    Messages without a label, and repetitions inside one source, are never touched. `longest` and
-    `prefer` also drop what only other sources have, except the newest; that is reported as a loss.
+    Instructions at the head of a source need not be in the other. Messages without a label, and
+    repetitions inside one source, are never touched. `longest` and `prefer` also drop what only
+    other sources have, except the newest; that is reported as a loss.
     """
 
     name: Literal["arbitrate_sources"] = "arbitrate_sources"
@@ -72,10 +83,10 @@ class ArbitrateSources(Options):
         told = _Told(turns)
         for label, mine in ({owner: sources[owner]} | sources).items():
             copies = told.copies(mine, newest=label == newest)
-            for at, original in zip(mine, copies, strict=False):
+            for at, original in copies.items():
                 why = f"source {label!r} replays source {turns[original].source!r}"
                 yield Drop(at, rule=rule, why=why)
-            rest = mine[len(copies) :]
+            rest = [at for at in mine if at not in copies]
             if self.strategy != "merge" and label not in (owner, newest):
                 for at in rest:
                     why = f"source {owner!r} owns the history, not {label!r}"
@@ -114,12 +125,26 @@ class _Told:
     def __init__(self, turns: Sequence[Turn]) -> None:
         self.turns = turns
         self.root = _Node(-1)
+        self.heads: dict[tuple[object, ...], int] = {}
 
-    def copies(self, mine: list[int], *, newest: bool) -> list[int]:
-        """The turns that the beginning of this source copies; and remember the source.
+    def copies(self, mine: list[int], *, newest: bool) -> dict[int, int]:
+        """The turns of this source that are copies, and of which ones; and remember the source.
 
         A source copies another only if it holds it whole, from the start, or is held by it whole.
+        Instructions at its head are no part of that: not every source keeps them.
         """
+        heads = list(takewhile(lambda at: self.turns[at].role in INSTRUCTING, mine))
+        body = mine[len(heads) :]
+        copies = dict(zip(body, self._body(body, newest=newest), strict=False))
+        for at in heads:
+            first = self.heads.setdefault(_key(self.turns[at]), at)
+            told = first != at and same_turn(self.turns[first], self.turns[at])
+            if told and (copies or not body or self.root.ends):
+                copies[at] = first
+        return copies
+
+    def _body(self, mine: list[int], *, newest: bool) -> list[int]:
+        """What the beginning of this source copies."""
         node, shared, whole = self.root, list[int](), 0
         for at in mine:
             key = _key(self.turns[at])

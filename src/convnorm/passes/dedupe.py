@@ -10,12 +10,21 @@ from convnorm.edits import Drop, Edit, Loss, SetTurn
 from convnorm.facts import Fact
 from convnorm.groups import group_of, is_reasoning
 from convnorm.ids import is_counter
-from convnorm.ir import History, Opaque, Reasoning, ToolCall, ToolResult, Turn, same_item, same_turn
+from convnorm.ir import (
+    INSTRUCTING,
+    History,
+    Opaque,
+    Reasoning,
+    ToolCall,
+    ToolResult,
+    Turn,
+    same_item,
+    same_turn,
+)
 from convnorm.options import Options
 from convnorm.targets import Fault
 from convnorm.wire import fields
 
-HEAD = ("system", "developer")
 UNFINISHED = ("in_progress", "incomplete", "searching", "interpreting", "generating", "calling")
 """What streams call items that are not done."""
 
@@ -84,7 +93,7 @@ class _Search:
         self.gone: dict[int, Drop] = {}
         self.hole = range(0)
         """The last stretch of whole copies that were dropped: what stands around it is adjacent."""
-        heads = (at for at, turn in enumerate(self.turns) if turn.role not in HEAD)
+        heads = (at for at, turn in enumerate(self.turns) if turn.role not in INSTRUCTING)
         self.start = next(heads, 0)
         """Where the conversation begins, behind the instructions."""
         self.calls: dict[str, list[int]] = {}

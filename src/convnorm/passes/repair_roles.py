@@ -8,11 +8,10 @@ from convnorm import envelope
 from convnorm.dialects.dialect import Call
 from convnorm.edits import Drop, Edit, Insert, Loss, Mend, Replace, SetTurn
 from convnorm.facts import Fact
-from convnorm.ir import History, Item, Media, Reasoning, Text, ToolCall, Turn
+from convnorm.ir import INSTRUCTING, History, Item, Media, Reasoning, Text, ToolCall, Turn
 from convnorm.options import Options
 from convnorm.targets import Fault
 
-INSTRUCTING = ("system", "developer")
 SPEAKERS = ("user", "assistant")
 ROLES = (*INSTRUCTING, *SPEAKERS)
 FOREIGN: Mapping[str, str] = {
