@@ -309,3 +309,15 @@ def test_server_that_takes_one_text_gets_media_apart() -> None:
     expected = [user("q"), said("see"), listed("user", stood("assistant"), image()), user("and?")]
     done = normalize(history, groq)
     assert (expected, []) == (done, check(done, groq))
+
+
+@pytest.mark.parametrize("takes", [None, ["audio"]])
+def test_media_and_words_of_one_message_are_both_kept(takes: list[str] | None) -> None:
+    """What another pass puts into a content is not written over."""
+    groq = Policy.for_target(CHAT, provider="groq", fit_media={"modalities": takes})
+    spoken = listed("assistant", text("yes"), image()) | {"refusal": "but no"}
+
+    done = normalize([{"role": "user", "content": "q"}, spoken], groq)
+    words = str(done[1]["content"])
+    assert (True, True) == (words.startswith("yes\n"), words.endswith("\nbut no"))
+    assert check(done, groq) == []

@@ -90,18 +90,19 @@ class _Fit:
 
     def edits(self) -> Iterator[Edit]:
         for at, turn in enumerate(self.turns):
-            written = {flaw.key for flaw in turn.mended}
+            self.names |= {
+                item.call_id: item.name for item in turn.items if isinstance(item, ToolCall)
+            }
+            if turn.mended:
+                continue  # another pass writes it anew: the next round sees what became of it
             rule = None
             for flaw in turn.flaws:
                 if flaw.fault not in self.rules:
                     continue
                 if flaw.fault in ELSEWHERE:
                     rule = self.rules[flaw.fault]
-                elif flaw.fault is Fault.PART_NAME and flaw.key not in written:
+                elif flaw.fault is Fault.PART_NAME:
                     yield Mend(at, flaw, rule=self.rules[flaw.fault], why=flaw.why)
-            self.names |= {
-                item.call_id: item.name for item in turn.items if isinstance(item, ToolCall)
-            }
             if rule is not None or self.options.modalities is not None:
                 yield from self._sort(at, turn, rule)
         for at, (rule, items) in self.behind.items():
