@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convnorm import Ledger, LedgerError, PolicyError
+from convnorm import Context, Ledger, LedgerError, PolicyError, normalize_request
 from convnorm.delivery import Exchange, Link
 
 Item = dict[str, Any]
@@ -186,6 +186,22 @@ def test_delta_of_a_history_without_ids() -> None:
     history = [user("hello"), {"role": "assistant", "content": "hi"}, user("hello")]
 
     assert [user("hello")] == ledger.delta(history, Link("resp_1"))
+
+
+def test_delta_of_a_history_without_what_closed_a_call() -> None:
+    """No local history has the text that stands for an output, or the quotation of a late one."""
+    late, asked = output("call_a", "late"), [user("a"), call("call_a")]
+    ledger = sent(Ledger(), {"input": "a"}, response("resp_1", asked[1]))
+    for at, new in enumerate(([*asked, user("b")], [late]), 2):
+        body = {"input": new, "previous_response_id": f"resp_{at - 1}"}
+        request = normalize_request(body, "openai.responses", context=Context(ledger=ledger))
+        ledger = sent(ledger, request, response(f"resp_{at}", said(f"msg_{at}", f"answer {at}")))
+    texts = ["answer 2", "answer 3"]
+    two, three = ({"role": "assistant", "content": text} for text in texts)
+
+    for history in ([*asked, user("b"), two, late, three], [*asked, late, user("b"), two, three]):
+        assert [user("c")] == ledger.delta([*history, user("c")], Link("resp_3"))
+        assert [user("c")] == ledger.delta([*history[2:], user("c")], Link("resp_3"))
 
 
 # ---------------------------------------------------------------- values

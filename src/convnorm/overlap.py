@@ -4,10 +4,13 @@ from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from convnorm import envelope
 from convnorm.align import align
 from convnorm.groups import is_reasoning
 from convnorm.ir import Media, Opaque, Reasoning, Text, ToolCall, ToolResult, Turn, same_turn
+from convnorm.wire import text_of
 
 
 class Turns:
@@ -25,6 +28,8 @@ class Turns:
                 yield "call", item.call_id
             if isinstance(item, ToolResult) and item.call_id:
                 yield "result", item.call_id
+        if (told := Turns.quoted(turn)) is not None:
+            yield "quotation", "\n".join(told)
 
     @staticmethod
     def content(turn: Turn) -> Hashable:
@@ -50,7 +55,24 @@ class Turns:
         """Whether the model made it."""
         return turn.role == "assistant"
 
-    light = staticmethod(is_reasoning)
+    @staticmethod
+    def light(turn: Turn) -> bool:
+        """Whether it may be missing on one side."""
+        return is_reasoning(turn) or invented(turn) or Turns.quoted(turn) is not None
+
+    @staticmethod
+    def returned(turn: Turn) -> tuple[str, str] | None:
+        """What a real result says, and of which call."""
+        result = answered(turn)
+        if result is None or result.synthetic:
+            return None
+        return envelope.as_quoted(text_of(result.output, ""), result.call_id)
+
+    @staticmethod
+    def quoted(turn: Turn) -> tuple[str, str] | None:
+        """The same of the result that a quotation tells."""
+        first = turn.items[0] if turn.items and turn.role == "user" else None
+        return envelope.quoted(first.text) if isinstance(first, Text) else None
 
 
 def refers(turn: Turn) -> bool:
@@ -69,6 +91,12 @@ def answered(turn: Turn) -> ToolResult | None:
     if isinstance(item, ToolResult) and item.paired and item.call_id:
         return item
     return None
+
+
+def invented(turn: Turn) -> bool:
+    """Whether a turn is the result that convnorm made up to close a call."""
+    result = answered(turn)
+    return result is not None and result.synthetic
 
 
 def waiting(turns: Sequence[Turn]) -> dict[int, ToolCall]:
@@ -104,7 +132,7 @@ def _first_answers(here: Sequence[Turn], calls: Mapping[int, ToolCall]) -> set[i
     return found
 
 
-@dataclass(slots=True)
+@dataclass
 class Overlap:
     """What of the local history `here` the server has `there`."""
 
@@ -118,6 +146,8 @@ class Overlap:
     """By place there: calls that wait for a result."""
     answers: set[int] = field(default_factory=set)
     """Places here of results that answer one of them."""
+    told: dict[int, int] = field(default_factory=dict)
+    """By place here: results that stand elsewhere there, or are quoted there."""
     guessed: bool = False
     """What is here is taken for the end of what is there by its words alone."""
 
@@ -131,7 +161,8 @@ class Overlap:
         found = align([here[at] for at in rest], there, Turns)
         pairs = {rest[at]: other for at, other in found.pairs}
         changed = {rest[at] for at in found.changed}
-        overlap = cls(here, there, pairs, changed, calls, guessed=found.guessed)
+        told = {rest[at]: other for at, other in found.told.items()}
+        overlap = cls(here, there, pairs, changed, calls, told=told, guessed=found.guessed)
         wanted = {
             (call.call_id, kind): None for call in calls.values() for kind in call.answered_by
         }
@@ -148,17 +179,37 @@ class Overlap:
 
     @property
     def strangers(self) -> list[int]:
-        """Places here, before the end of what the server has, of what it does not have."""
+        """Places here, before the end of what the server has, of what it does not have.
+
+        The result of a call that was only closed there came late: it can be told behind the link.
+        """
+        known = {*self.pairs, *self.answers, *self.told}
+        closed = self._closed
         return [
             at
             for at in range(self.end + 1)
-            if at not in self.pairs and at not in self.answers and not is_reasoning(self.here[at])
+            if at not in known
+            and not _says_nothing(self.here[at])
+            and ((result := answered(self.here[at])) is None or result.call_id not in closed)
         ]
+
+    @property
+    def _closed(self) -> set[str | None]:
+        """The calls there that have no result but the one that was made up."""
+        results = [result for turn in self.there if (result := answered(turn)) is not None]
+        real = {result.call_id for result in results if not result.synthetic}
+        return {result.call_id for result in results} - real
 
     @property
     def new(self) -> list[int]:
         """Places here of what the server does not have."""
-        return [at for at in range(len(self.here)) if at not in self.pairs]
+        return [
+            at
+            for at, turn in enumerate(self.here)
+            if at not in self.pairs
+            and at not in self.told
+            and (at in self.answers or not invented(turn))
+        ]
 
     def unanswered(self) -> dict[int, ToolCall]:
         """The calls there that nothing here answers."""
@@ -179,15 +230,14 @@ class Overlap:
         return left
 
     def covering(self, left_out: set[int]) -> dict[int, int] | None:
-        """Where each turn there stands here, but for reasoning and what may be `left_out`.
+        """Where each turn there stands here, but for reasoning, what was put in, and `left_out`.
 
         None if one is missing. Without any proof, words alone are compared; then a turn of the
         model must be here too, since what continues a history has none.
         """
+        spare = left_out | set(self.told.values())
         needed = [
-            at
-            for at, turn in enumerate(self.there)
-            if at not in left_out and not is_reasoning(turn)
+            at for at, turn in enumerate(self.there) if at not in spare and not _says_nothing(turn)
         ]
         places: dict[Hashable, list[int]] = {}
         for at, turn in enumerate(self.here):
@@ -224,16 +274,32 @@ class Overlap:
         behind = len(self.here) if self.end > before[0] else before[0] + 1
         yield from self._gap(before, (behind, len(self.there)))
 
+    @cached_property
+    def _spare(self) -> set[int]:
+        """Places there of what was put in for results that are here."""
+        given = {
+            result.call_id
+            for turn in self.here
+            if (result := answered(turn)) and not result.synthetic
+        }
+        closed = {
+            at
+            for at, turn in enumerate(self.there)
+            if (result := answered(turn)) and result.synthetic and result.call_id in given
+        }
+        return closed | set(self.told.values())
+
     def _gap(self, start: tuple[int, int], end: tuple[int, int]) -> Iterator[tuple[int, int]]:
         places: dict[str, list[int]] = {}
         for here in range(start[0] + 1, end[0]):
             if speaks(self.here[here]):
                 places.setdefault(self.here[here].role, []).append(here)
         changed = {self.here[at].id for at in self.changed}
+        spare = self._spare
         at, kept = start[0], list[tuple[int, int]]()
         for there in range(start[1] + 1, end[1]):
             turn = self.there[there]
-            if turn.id is not None and turn.id in changed:
+            if there in spare or (turn.id is not None and turn.id in changed):
                 continue
             said = places.get(turn.role, []) if speaks(turn) else []
             later = bisect_right(said, at)
@@ -253,5 +319,10 @@ class Overlap:
 
 
 def speaks(turn: Turn) -> bool:
-    """Whether somebody says something in it."""
-    return any(isinstance(item, Text | Media) for item in turn.items)
+    """Whether somebody says something in it; in a quotation, nobody does."""
+    return Turns.quoted(turn) is None and any(isinstance(i, Text | Media) for i in turn.items)
+
+
+def _says_nothing(turn: Turn) -> bool:
+    """Whether a history is whole without the turn."""
+    return is_reasoning(turn) or invented(turn)

@@ -400,6 +400,124 @@ def test_of_two_outputs_the_real_one_answers() -> None:
     assert [output("call_a1"), NEW] == settled(server("response", *ASKED[:2]), body).messages
 
 
+# ---------------------------------------------------------------- a list of the caller's own
+
+
+def with_ids(items: list[Item]) -> list[Item]:
+    """The same list as the SDK has it."""
+    return [
+        message(f"msg_{item['content']}", item["content"])
+        if item.get("role") == "assistant"
+        else item | {"id": "fc_1"}
+        if item.get("type") == "function_call"
+        else item
+        for item in items
+    ]
+
+
+LATE = output("call_a1", "DEPLOYED")
+"""The result of a call that was closed on the server, since the user spoke first."""
+WHOLE = [user("U1"), call("call_a1"), user("U2"), said("A2"), LATE, user("U3"), said("A3")]
+MOVED = [*WHOLE[:2], LATE, *WHOLE[2:4], *WHOLE[5:]]
+CALLED, A2, A3 = (with_ids([item]) for item in (WHOLE[1], WHOLE[3], WHOLE[6]))
+CLOSED = (([WHOLE[0]], CALLED), (WHOLE[:3], A2))
+"""The model calls, and what it says once the call is closed."""
+OWN_LISTS = {
+    "the result where it came": (WHOLE[:6], WHOLE),
+    "the result behind its call": (MOVED[:6], MOVED),
+    "first the result alone": (WHOLE[4:6], WHOLE),
+    "first the result alone, then behind its call": (WHOLE[4:6], MOVED),
+    "without the result": (WHOLE[4:6], [*WHOLE[:4], *WHOLE[5:]]),
+    "the end, from the user on": (WHOLE[:6], WHOLE[2:]),
+    "the end, from the model on": (WHOLE[:6], WHOLE[3:]),
+    "the end, from the result on": (WHOLE[:6], WHOLE[4:]),
+}
+
+
+@for_both_links
+@pytest.mark.parametrize("ids", [True, False])
+@pytest.mark.parametrize("name", OWN_LISTS)
+def test_a_list_without_what_was_put_in(kind: str, name: str, ids: bool) -> None:  # a parameter
+    """No caller has the text that closed a call, or the quotation of what came after it."""
+    late, whole = map(with_ids, OWN_LISTS[name]) if ids else OWN_LISTS[name]
+    report, ledger = talk(kind, *CLOSED, (late, A3), ([*whole, user("U4")], []))
+
+    assert [user("U4")] == report.messages
+    assert ledger.holds(Link.of(report.request))
+    told = [said_in(item) for item in view(report, ledger) if "role" in item]
+    assert ["U1", "U2", "A2", "U3", "A3", "U4"] == [one for one in told if one[0] != "<"]
+    assert 1 == json.dumps(view(report, ledger)).count("DEPLOYED")
+
+
+@for_both_links
+def test_the_list_of_what_was_sent_is_recognised_too(kind: str) -> None:
+    """Somebody may keep what was put in."""
+    turns = (*CLOSED, (WHOLE[:6], A3))
+    report, ledger = talk(kind, *turns, ([user("U4")], []))
+    held = ledger.holds(Link.of(report.request))
+    assert "DEPLOYED" in json.dumps(held)
+    report, _ = talk(kind, *turns, ([*held, user("U4")], []))
+
+    assert [user("U4")] == report.messages
+
+
+@for_both_links
+def test_nothing_is_new_but_what_was_told_as_data(kind: str) -> None:
+    """A request that is sent again brings nothing that could stand behind the link."""
+    report, _ = talk(kind, *CLOSED, (WHOLE[:5], A3), ([LATE], []))
+
+    assert Link() == Link.of(report.request)
+    assert 1 == json.dumps(report.messages).count("DEPLOYED")
+
+
+@for_both_links
+def test_calls_and_words_of_one_answer(kind: str) -> None:
+    """What closes the call stands behind words that are the end of the list, not its beginning."""
+    first = (WHOLE[:1], [*CALLED, message("msg_A1", "A1")])
+    second = ([*WHOLE[:2], said("A1"), user("U2")], A2)
+    third = [said("A1"), user("U2"), said("A2"), user("U3")]
+    report, _ = talk(kind, first, second, (third, []))
+
+    assert [user("U3")] == report.messages
+
+
+@for_both_links
+@pytest.mark.parametrize("result", [[], [LATE]])
+def test_an_edited_question_keeps_the_result_once(kind: str, result: list[Item]) -> None:
+    """By value the result stands where the list has it; else its quotation is no question."""
+    edited = [*WHOLE[:4], *result, user("not U3"), *WHOLE[6:], user("U4")]
+    report, _ = talk(kind, *CLOSED, (WHOLE[:6], A3), (with_ids(edited), []))
+
+    assert Link() == Link.of(report.request)
+    told = [said_in(item) for item in report.messages if "role" in item]
+    assert ["U1", "U2", "A2", "not U3", "A3", "U4"] == [one for one in told if one[0] != "<"]
+    assert 1 == json.dumps(report.messages).count("DEPLOYED")
+    assert len(report.messages) == (8 if result else 9)
+
+
+@for_both_links
+def test_a_quoted_result_whose_call_is_nowhere_is_told_once(kind: str) -> None:
+    """It was told as data, and the list has it as a result still."""
+    lone = [output("call_none", "DEPLOYED"), user("U3")]
+    first = ([user("U2")], A2)
+    report, _ = talk(kind, first, (lone, A3), ([*lone, said("A3"), user("U4")], []))
+
+    assert [user("U4")] == report.messages
+
+
+def talk(kind: str, *turns: tuple[list[Item], list[Item]]) -> tuple[Report, Ledger]:
+    """The report of the last of these inputs with their answers, and the ledger before it."""
+    linked: Item = {"conversation": "conv_1"} if kind == "conversation" else {}
+    ledger = Ledger().observed_conversation("conv_1") if linked else Ledger()
+    for at, (given, made) in enumerate(turns):
+        before = ledger
+        report = settled(ledger, {"input": given, **linked})
+        answer = {"id": f"resp_{at}", "status": "completed", "output": made}
+        ledger = ledger.accepted(report.request or {}, answer)
+        linked = linked if kind == "conversation" else {"previous_response_id": f"resp_{at}"}
+    return report, before
+
+
 # ---------------------------------------------------------------- links that cannot be used
 
 UNUSABLE: dict[str, Item] = {

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from convnorm.wire import LIST, fields, json_text
+from convnorm import envelope
+from convnorm.wire import LIST, fields, json_text, text_of
 
 ANSWERS = {
     "function_call": ("function_call_output",),
@@ -112,23 +113,55 @@ class Items:
         keys = fields(item) or {}
         if (own := own_id(keys)) is not None:
             yield "id", own
-        if Items.light(keys) and isinstance(seal := keys.get("encrypted_content"), str):
+        if keys.get("type") == "reasoning" and isinstance(
+            seal := keys.get("encrypted_content"), str
+        ):
             yield "seal", seal
         if keys.get("type") in ANSWERS and isinstance(keys.get("call_id"), str):
             yield "call", keys["call_id"]
         if (answered := answered_id(keys)) is not None:
             yield "result", answered
+        if (told := Items.quoted(keys)) is not None:
+            yield "quotation", "\n".join(told)
 
     @staticmethod
     def light(item: object) -> bool:
-        """Whether an item is reasoning, which may be missing on one side."""
-        return (fields(item) or {}).get("type") == "reasoning"
+        """Whether an item may be missing on one side."""
+        keys = fields(item) or {}
+        if keys.get("type") == "reasoning" or Items.quoted(keys) is not None:
+            return True
+        return envelope.is_close(_text(keys.get("output")), answered_id(keys))
+
+    @staticmethod
+    def returned(item: object) -> tuple[str, str] | None:
+        """What a real output says, and of which call."""
+        keys = fields(item) or {}
+        answered = answered_id(keys)
+        if answered is None or Items.light(keys):
+            return None
+        return envelope.as_quoted(text_of(keys.get("output"), "an output"), answered)
+
+    @staticmethod
+    def quoted(item: object) -> tuple[str, str] | None:
+        """The same of the output that a quotation tells."""
+        keys = fields(item) or {}
+        content = keys.get("content") if keys.get("role") == "user" else None
+        first = content[0] if isinstance(content, LIST) and content else None
+        text = content if first is None else (fields(first) or {}).get("text")
+        return envelope.quoted(text) if isinstance(text, str) else None
 
     @staticmethod
     def made(item: object) -> bool:
         """Whether the model made an item."""
         keys = fields(item) or {}
         return answered_id(keys) is None and keys.get("role", "assistant") == "assistant"
+
+
+def _text(output: object) -> object:
+    """The text of an output; of a shell output, what its only chunk wrote to stderr."""
+    if isinstance(output, LIST) and len(output) == 1:
+        return (fields(output[0]) or {}).get("stderr")
+    return output
 
 
 def map_proofs(items: Iterable[object]) -> Iterator[tuple[str, str]]:

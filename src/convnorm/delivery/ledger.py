@@ -270,12 +270,12 @@ class Ledger(Options):
         """What of a local history the server lacks behind this link.
 
         What it holds is recognised by ids, and where there are none by a history that begins with
-        all of it. Equal words alone prove nothing.
+        all of it. Equal words alone prove nothing. An output is a copy of its quotation, too.
         """
         first = self._first_answers(history, link)
         rest = [at for at in range(len(history)) if at not in first]
         found = align([history[at] for at in rest], self.holds(link), Items)
-        held = {rest[here] for here, _ in found.pairs}
+        held = {rest[here] for here in (*dict(found.pairs), *found.told)}
         for at in range(len(history) - 2, -1, -1):
             if Items.light(history[at]) and at + 1 in held:
                 held.add(at)  # reasoning whose copy there has no id

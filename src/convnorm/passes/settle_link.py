@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import ClassVar, Literal, TypeGuard
+from typing import ClassVar, Literal
 
 from convnorm import envelope
 from convnorm.delivery import Ledger, Link
@@ -13,7 +13,7 @@ from convnorm.edits import FRONT, Assumed, Drop, Edit, Insert, Replace, SetField
 from convnorm.errors import NotReadyError
 from convnorm.facts import Fact
 from convnorm.groups import is_reasoning
-from convnorm.ir import History, Item, Reasoning, Text, ToolCall, ToolResult, Turn, media_of, same
+from convnorm.ir import History, Reasoning, Text, ToolCall, ToolResult, Turn, media_of, same
 from convnorm.options import Options
 from convnorm.overlap import Overlap, Turns, answered, calls_of, waiting
 from convnorm.references import References
@@ -58,7 +58,8 @@ class SettleLink(Options):
     ## Safety
     Sends nothing that the server holds behind the link, and everything that it lacks. A copy is
     recognised by an id, a call id, or a history that begins with all that the server holds, or with
-    the end of it, words of the model among them; other equal words prove nothing. Every call that
+    the end of it, words of the model among them; other equal words prove nothing. What closed a
+    call there, and the quotation of a late result, the local history need not have. Every call that
     waits on the server gets its output: the real one from the ledger, else a marked text. Where the
     local history is whole without that call, the link is given up instead. A link that cannot be
     used is replaced by the items themselves, as far as the ledger knows them; where the local
@@ -227,7 +228,7 @@ class _Settle:
                 yield self._leave(self.link, self._rule(Fault.UNANSWERED), why)
                 return
         copies = set(overlap.pairs)
-        if copies and not set(overlap.new) and not overlap.unanswered():
+        if (copies or overlap.told) and not overlap.new and not overlap.unanswered():
             copies -= set(self._last_words())
             if len(copies) == len(overlap.pairs):
                 why = f"{_name(self.link)} holds the whole input: there is nothing to add to it"
@@ -237,7 +238,7 @@ class _Settle:
         if overlap.guessed:
             yield Assumed(f"the input is taken to begin with the end of {_name(self.link)}")
         yield from self._outputs(overlap)
-        yield from self._drop_copies(overlap, copies)
+        yield from self._drop_copies(overlap, copies | overlap.told.keys())
         yield from self._second_results(overlap)
 
     def _replay(self, overlap: Overlap, rule: str, why: str) -> Asked:
@@ -382,10 +383,13 @@ class _Settle:
     def _drop_copies(self, overlap: Overlap, copies: set[int]) -> Iterator[Edit]:
         rule = self._copied(overlap)
         why = f"{_name(self.link)} holds it"
+        called = {item.call_id for turn in overlap.there for item in calls_of(turn)}
         for at, turn in enumerate(self.turns):
             leads = is_reasoning(turn) and _led(self.turns, at) in copies
             if at in copies or leads:
-                yield Drop(at, rule=rule, why=why)
+                result = answered(turn) if at in overlap.told else None
+                alone = result is not None and result.call_id not in called
+                yield Drop(at, rule=self._rule(Fault.ORPHAN) if alone else rule, why=why)
 
     def _outputs(self, overlap: Overlap) -> Iterator[Edit]:
         """An output for each call that waits on the server, in the order of the calls."""
@@ -413,10 +417,11 @@ class _Settle:
 
     def _second_results(self, overlap: Overlap) -> Iterator[Edit]:
         """Results of calls that have theirs on the server, or further up in the input."""
-        rule = self._rule(Fault.SECOND_RESULT)
+        second, copied = self._rule(Fault.SECOND_RESULT), self._copied(overlap)
+        again = {item.call_id for turn in self.turns for item in calls_of(turn)}
         held = {result.call_id: result for turn in overlap.there if (result := answered(turn))}
         called = {item.call_id: item.name for turn in overlap.there for item in calls_of(turn)}
-        told = {item.text for turn in overlap.there for item in turn.items[:1] if _is_text(item)}
+        said: set[tuple[str, str] | None] = set()
         open_ids = Counter(call.call_id for call in overlap.waiting.values())
         first: dict[str | None, ToolResult] = {}
         for at in self._real_first(overlap):
@@ -430,13 +435,13 @@ class _Settle:
                 continue
             other = first.get(result.call_id) or held.get(result.call_id)
             why = f"the server has a result of {result.call_id}"
+            rule = copied if result.call_id in again else second
             quoted = self._quote(turn, result, called[result.call_id])
-            (said,) = (item.text for item in quoted.items if _is_text(item))
             equal = other is not None and same(other.output, result.output)
-            if result.synthetic or equal or said in told:
+            if result.synthetic or equal or Turns.quoted(quoted) in said:
                 yield Drop(at, rule=rule, why=why)
             elif other is not None:
-                told.add(said)
+                said.add(Turns.quoted(quoted))
                 yield Replace(at, quoted, rule=rule, why=f"{why}: quoted as data")
 
     def _quote(self, turn: Turn, result: ToolResult, name: str | None) -> Turn:
@@ -452,7 +457,8 @@ class _Settle:
         for at, turn in enumerate(self.turns):
             own |= {item.call_id for item in calls_of(turn) if at not in overlap.pairs}
             result = answered(turn)
-            if result is not None and at not in overlap.pairs and result.call_id not in own:
+            known = at in overlap.pairs or at in overlap.told
+            if result is not None and not known and result.call_id not in own:
                 found.append(at)
         return sorted(found, key=lambda at: bool((answered(self.turns[at]) or _NONE).synthetic))
 
@@ -461,10 +467,6 @@ def _decided(asked: Sequence[Edit | Assumed]) -> list[Edit | Assumed]:
     """What is asked for, with each field as it was set last: a link may lead on to another one."""
     last = {edit.key: edit for edit in asked if isinstance(edit, SetField)}
     return [one for one in asked if not isinstance(one, SetField) or last[one.key] is one]
-
-
-def _is_text(item: Item) -> TypeGuard[Text]:
-    return isinstance(item, Text)
 
 
 def _is_news(turn: Turn) -> bool:
@@ -481,7 +483,8 @@ def _name(link: Link) -> str:
 
 def _beside(here: Sequence[Turn], there: Sequence[Turn]) -> list[Turn]:
     """What is there and not here."""
-    known = _values(Overlap.of(here, there))
+    overlap = Overlap.of(here, there)
+    known = {*_values(overlap), *overlap.told.values()}
     return [turn for at, turn in enumerate(there) if at not in known]
 
 

@@ -28,6 +28,9 @@ BY_VALUE = frozenset(
 )
 """Items that are read from what they say, so that their id adds nothing."""
 
+QUOTED = re.compile(r"<tool-output.*not a message from the user\.", re.DOTALL)
+"""An output that convnorm told as data, since its call had one already."""
+
 COUNTER = re.compile(r"[A-Za-z_.:\-]*[0-9]{0,4}")
 """An id that anyone can mint again, like call_0, c1 or edit:22."""
 
@@ -68,16 +71,22 @@ def _held(scan: Scan, chain: list[Mapping[str, Any]]) -> Iterator[Finding]:
     for at, view in enumerate(scan.views):
         if view is not None and any(name in known for name in _names(view)):
             yield Finding(at, "", "the server puts it before the input", repair="settle_link")
-    # Reasoning may be missing on one side.
-    whole = [item for item in chain if item_type(item) != "reasoning"]
+    whole = [item for item in chain if not _floats(scan, item)]
     views = (view or {} for view in scan.views)
-    said = (_content(scan, view) for view in views if item_type(view) != "reasoning")
+    said = (_content(scan, view) for view in views if not _floats(scan, view))
     start = list(islice(said, len(whole)))
     end = whole[len(whole) - len(start) :]
     shared = _border([*start, None, *(_content(scan, item) for item in end)])
     if any(item.get("role", "assistant") == "assistant" for item in end[len(end) - shared :]):
         why = "the server puts this before the input, as far as words can tell"
         yield Finding(0, "", why, repair="settle_link")
+
+
+def _floats(scan: Scan, item: Mapping[str, Any]) -> bool:
+    """Whether it may be missing on one side, or stand elsewhere: reasoning, and what came back."""
+    if item_type(item) in ("reasoning", *OUTPUTS):
+        return True
+    return item.get("role") == "user" and any(map(QUOTED.fullmatch, _content(scan, item)))
 
 
 def _border(row: list[tuple[str, ...] | None]) -> int:
