@@ -417,7 +417,7 @@ class _Settle:
 
     def _second_results(self, overlap: Overlap) -> Iterator[Edit]:
         """Results of calls that have theirs on the server, or further up in the input."""
-        second, copied = self._rule(Fault.SECOND_RESULT), self._copied(overlap)
+        second, replay = self._rule(Fault.SECOND_RESULT), self._rule(Fault.REPLAY)
         again = {item.call_id for turn in self.turns for item in calls_of(turn)}
         held = {result.call_id: result for turn in overlap.there if (result := answered(turn))}
         called = {item.call_id: item.name for turn in overlap.there for item in calls_of(turn)}
@@ -435,7 +435,8 @@ class _Settle:
                 continue
             other = first.get(result.call_id) or held.get(result.call_id)
             why = f"the server has a result of {result.call_id}"
-            rule = copied if result.call_id in again else second
+            # Where the input has the call as well, only that it is all there twice is wrong.
+            rule = replay if result.call_id in again else second
             quoted = self._quote(turn, result, called[result.call_id])
             equal = other is not None and same(other.output, result.output)
             if result.synthetic or equal or Turns.quoted(quoted) in said:
