@@ -4,7 +4,6 @@ from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from convnorm import envelope
 from convnorm.align import align
@@ -132,7 +131,7 @@ def _first_answers(here: Sequence[Turn], calls: Mapping[int, ToolCall]) -> set[i
     return found
 
 
-@dataclass
+@dataclass(slots=True)
 class Overlap:
     """What of the local history `here` the server has `there`."""
 
@@ -266,17 +265,16 @@ class Overlap:
         Where both tell something different between the same neighbours, the local words stand for
         the server's, and what they do not speak of stays.
         """
-        before = (-1, -1)
+        before, spare = (-1, -1), self._spare()
         for here in sorted(self.pairs):
             after = here, self.pairs[here]
-            yield from self._gap(before, after)
+            yield from self._gap(before, after, spare)
             before = after
         behind = len(self.here) if self.end > before[0] else before[0] + 1
-        yield from self._gap(before, (behind, len(self.there)))
+        yield from self._gap(before, (behind, len(self.there)), spare)
 
-    @cached_property
     def _spare(self) -> set[int]:
-        """Places there of what was put in for results that are here."""
+        """Places there of what the results here stand for, or say already."""
         given = {
             result.call_id
             for turn in self.here
@@ -289,13 +287,14 @@ class Overlap:
         }
         return closed | set(self.told.values())
 
-    def _gap(self, start: tuple[int, int], end: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    def _gap(
+        self, start: tuple[int, int], end: tuple[int, int], spare: set[int]
+    ) -> Iterator[tuple[int, int]]:
         places: dict[str, list[int]] = {}
         for here in range(start[0] + 1, end[0]):
             if speaks(self.here[here]):
                 places.setdefault(self.here[here].role, []).append(here)
         changed = {self.here[at].id for at in self.changed}
-        spare = self._spare
         at, kept = start[0], list[tuple[int, int]]()
         for there in range(start[1] + 1, end[1]):
             turn = self.there[there]

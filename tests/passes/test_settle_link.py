@@ -18,6 +18,8 @@ from convnorm import (
     check,
     explain,
 )
+from convnorm.testing import laws
+from convnorm.testing.strategies import Sample
 
 Item = dict[str, Any]
 RESPONSES = "openai.responses"
@@ -511,7 +513,9 @@ def talk(kind: str, *turns: tuple[list[Item], list[Item]]) -> tuple[Report, Ledg
     ledger = Ledger().observed_conversation("conv_1") if linked else Ledger()
     for at, (given, made) in enumerate(turns):
         before = ledger
-        report = settled(ledger, {"input": given, **linked})
+        body = {"input": given, **linked}
+        report = settled(ledger, body)
+        laws.untouched(Sample(body, Context(ledger=ledger)))
         answer = {"id": f"resp_{at}", "status": "completed", "output": made}
         ledger = ledger.accepted(report.request or {}, answer)
         linked = linked if kind == "conversation" else {"previous_response_id": f"resp_{at}"}

@@ -385,8 +385,7 @@ class _Settle:
         why = f"{_name(self.link)} holds it"
         called = {item.call_id for turn in overlap.there for item in calls_of(turn)}
         for at, turn in enumerate(self.turns):
-            leads = is_reasoning(turn) and _led(self.turns, at) in copies
-            if at in copies or leads:
+            if at in copies or (is_reasoning(turn) and _led(self.turns, at) in copies):
                 result = answered(turn) if at in overlap.told else None
                 alone = result is not None and result.call_id not in called
                 yield Drop(at, rule=self._rule(Fault.ORPHAN) if alone else rule, why=why)
