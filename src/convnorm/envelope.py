@@ -175,6 +175,20 @@ def as_quoted(text: str, call_id: str | None) -> tuple[str, str]:
     return _attribute(call_id or ""), _DELIMITER.sub(_escaped, text)
 
 
+def quoted_output(text: str) -> str | None:
+    """The output in what `quote` or `quote_call` writes, with the marks that say whose it is."""
+    for kind, sentence in (("<tool-output", _OUTPUT), ("<tool-call", _BOTH)):
+        if text.startswith(kind) and text.endswith(sentence):
+            start = text.find("<tool-output")
+            return text[start : -len(sentence)] if start >= 0 else None
+    return None
+
+
+def unmarked(output: str) -> str:
+    """The same without its marks."""
+    return output.partition("\n")[2]
+
+
 def quoted_call(text: str) -> str | None:
     """The call in what `quote_call` writes, without what it returned."""
     if not text.startswith("<tool-call") or not text.endswith((_CALL, _BOTH)):

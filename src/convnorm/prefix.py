@@ -9,13 +9,14 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from convnorm import envelope
 from convnorm.context import Context
 from convnorm.errors import ConvnormError, PolicyError
 from convnorm.ir import Item, Media, Text, ToolCall, ToolResult, Turn, media_of, same, same_item
+from convnorm.joining import Apart, is_blank
 from convnorm.wire import LIST, fields, text_of
 
 MOST_TRIES = 8
@@ -123,6 +124,11 @@ class _Growth:
         said = f"the first {end} messages are sent as last_request has them"
         return Sent(elements, len(self.last), places, tuple(self.dropped), (said,))
 
+    def _found(self, where: int, at: int | None) -> None:
+        """What was made from several of the caller's elements stands where the first of them is."""
+        if self.places[where] is None:
+            self.places[where] = at
+
     def _beginning(self) -> int:
         """How many of the caller's elements the last request was made from."""
         if not self.spine:
@@ -138,7 +144,7 @@ class _Growth:
                 for one, other in zip(mine, self.spine, strict=True)
             ):
                 for one, other in zip(mine, self.spine, strict=True):
-                    self.places[other] = plain.turns[one].at
+                    self._found(other, plain.turns[one].at)
                 return end
         return self._alike()
 
@@ -179,21 +185,21 @@ class _Growth:
         gone = self.whole.gone
         by = frozenset(gone[at].by for at in gone if _is_spine(self.turns[at]))
         repaired = self.search.plain(len(self.turns), by) if by else self.whole
-        parted = self.search.plain(len(self.turns), by | {"repair_roles"})
-        forms, alone = _forms(repaired), _forms(parted)
-        left = _Left(self.spine, self.sent_turns)
+        # How many were joined at a time is seen in what was sent only: each is looked for alone.
+        alone = _forms(self.search.plain(len(self.turns), by | {"repair_roles"}))
+        joins = alone.keys() != _forms(repaired).keys()
+        left = _Left(self.spine, self.sent_turns, joins=joins)
         for at, turn in enumerate(self.turns):
             if left.empty():
                 return at
             if not _is_spine(turn):
                 continue
-            for made in ([turn], forms.get(at, []), alone.get(at, [])):
-                if places := left.take(made):
-                    self.places[places[0]] = at
-                    break
-            else:
-                if at in forms and at not in gone:
-                    break  # else nothing of it is sent
+            made = alone.get(at, [])
+            where = left.find([turn], made)
+            if where is not None:
+                self._found(where, at)
+            elif at not in gone and any(not is_blank(item) for one in made for item in one.items):
+                break  # else nothing of it is sent
         if not left.empty():
             raise NoGrowthError("no beginning of this history was made into it")
         return len(self.turns)
@@ -207,7 +213,8 @@ class _Growth:
         with_media = forms
         if any(True for media in seen for _ in media):
             with_media = _results(self.search.plain(len(self.turns), frozenset({"fit_media"})))
-        old = self._old(known, {at: turn for at, (turn, _) in forms.items() if at is not None})
+        made = {at: turn for at, (turn, _) in forms.items() if at is not None}
+        old = self._old(known, made, end)
         sent = old.union(self.places)
         said = {_first_text(turn) for turn in self.sent_turns}
         folded: set[str | None] = set()
@@ -236,22 +243,25 @@ class _Growth:
         ):
             raise NoGrowthError("a call that was quoted has a result now")
 
-    def _old(self, known: "_Known", forms: Mapping[int, Turn]) -> set[int]:
+    def _old(self, known: "_Known", forms: Mapping[int, Turn], end: int) -> set[int]:
         """The results that are in the last request, in their place or quoted."""
         old: set[int] = set()
         results = [(at, turn) for at, turn in enumerate(self.turns) if _is_result(turn)]
+        quotes = [(at, _quoted(turn)) for at, turn in enumerate(self.turns[:end])]
         for at, turn in results:
             where = known.find(turn, forms.get(at, turn))
             if where is not None:
                 old.add(at)
-                self.places[where] = at
-        # A copy that came since can give the same result another call, under another id.
+                self._found(where, at)
+        # What came since can give the same result another call, under another id, or take it away.
         left = known.left()
-        for at, turn in results:
-            if left and at not in old and (places := left.get(_bytes(_result(turn).output))):
+        told = [(at, envelope.unmarked(said)) for at, said in quotes if said is not None]
+        told += [(at, said) for at, turn in results if at not in old for said in _words(turn)]
+        for at, said in told:
+            if at not in old and (places := left.get(said)):
                 old.add(at)
-                self.places[places.popleft()] = at
-        if any(left.values()):
+                self._found(places.popleft(), at)
+        if any(_is_result(self.sent_turns[at]) for places in left.values() for at in places):
             raise NoGrowthError("a result in it is not in this history any more")
         return old
 
@@ -280,9 +290,11 @@ class _Left:
     A call is quoted where its result stands, and without one where it stands itself.
     """
 
-    def __init__(self, spine: Sequence[int], turns: Sequence[Turn]) -> None:
-        self.turns = turns
+    def __init__(self, spine: Sequence[int], turns: Sequence[Turn], *, joins: bool) -> None:
+        self.turns, self.joins = turns, joins
         self.rest: deque[int] = deque()
+        self.begun: Apart | None = None
+        """The first of the rest, if it was joined and not all of it was found yet."""
         self.quoted: dict[str, deque[int]] = {}
         for at in spine:
             call = envelope.quoted_call(_first_text(turns[at]))
@@ -291,7 +303,12 @@ class _Left:
     def empty(self) -> bool:
         return not self.rest and not any(self.quoted.values())
 
-    def take(self, made: Sequence[Turn]) -> list[int]:
+    def find(self, *forms: Sequence[Turn]) -> int | None:
+        """Where that stands which one of the forms says: all that is said there, or a part."""
+        found = chain(map(self._whole, forms), map(self._part, forms))
+        return next((at for at in found if at is not None), None)
+
+    def _whole(self, made: Sequence[Turn]) -> int | None:
         """Where turns stand that say the same; nowhere unless all of them do."""
         found: list[tuple[deque[int], int]] = []
         for turn in made:
@@ -299,12 +316,30 @@ class _Left:
             these = self.quoted.get(call, deque()) if call else self.rest
             taken = sum(each is these for each, _ in found)
             at = next(islice(these, taken, None), None)
-            if at is None or not _alike(turn, self.turns[at]):
-                return []
+            begun = these is self.rest and self.begun is not None
+            if at is None or begun or not _alike(turn, self.turns[at]):
+                return None
             found.append((these, at))
         for these, _ in found:
             these.popleft()
-        return [at for _, at in found]
+        return found[0][1] if found else None
+
+    def _part(self, made: Sequence[Turn]) -> int | None:
+        """Where one stands that was joined and goes on with this, or begins with it."""
+        if not (self.joins and self.rest and len(made) == 1):
+            return None
+        (part,), at = made, self.rest[0]
+        # Instructions are joined to what the user says, and to others of another rank.
+        if (part.role == "assistant") != (self.turns[at].role == "assistant"):
+            return None
+        whole = self.begun or Apart(self.turns[at])
+        if not whole.goes_on_with(part):
+            return None
+        self.begun = whole
+        if whole.done():
+            self.rest.popleft()
+            self.begun = None
+        return at
 
 
 class _Known:
@@ -320,8 +355,8 @@ class _Known:
         self.results: dict[tuple[str | None, str], deque[int]] = {}
         self.quotes: dict[str, deque[int]] = {}
         for at, turn in enumerate(turns):
-            if _is_quote(turn):
-                self.quotes.setdefault(_first_text(turn), deque()).append(at)
+            if (quoted := _quoted(turn)) is not None:
+                self.quotes.setdefault(quoted, deque()).append(at)
             elif _is_result(turn) and not _says_nothing(result := _result(turn)):
                 key = (result.call_id, _bytes(result.output))
                 self.results.setdefault(key, deque()).append(at)
@@ -333,22 +368,24 @@ class _Known:
         for one in asked:
             if found := self.results.get((one.call_id, _bytes(one.output))):
                 return found.popleft()
-        texts = [_first_text(form)] if _is_quote(form) else []
+        texts = [_quoted(form)]
         texts += [
-            envelope.quote(text_of(mine.output, ""), call_id=one.call_id, name=name)
+            _quotation(mine, one.call_id, name)
             for one in asked
             for name in dict.fromkeys((self.calls.get(one.call_id), None))
         ]
         for text in texts:
-            if found := self.quotes.get(text):
+            if text is not None and (found := self.quotes.get(text)):
                 return found.popleft()
         return None
 
     def left(self) -> dict[str, deque[int]]:
-        """The results that were not found, by what they say."""
+        """The results that were not found, in their place or quoted, by what they say."""
         left: dict[str, deque[int]] = {}
         for (_, output), places in self.results.items():
             left.setdefault(output, deque()).extend(places)
+        for quoted, places in self.quotes.items():
+            left.setdefault(envelope.unmarked(quoted), deque()).extend(places)
         return left
 
     def answers(self, form: Turn) -> bool:
@@ -408,6 +445,22 @@ def _result(turn: Turn) -> ToolResult:
 def _first_text(turn: Turn) -> str:
     first = turn.items[0] if turn.items else None
     return first.text if isinstance(first, Text) else ""
+
+
+def _words(turn: Turn) -> tuple[str, str]:
+    """What a result says, in its place and quoted, whichever call it is of."""
+    result = _result(turn)
+    return _bytes(result.output), envelope.unmarked(_quotation(result, None, None))
+
+
+def _quotation(result: ToolResult, call_id: str | None, name: str | None) -> str:
+    text = envelope.quote(text_of(result.output, ""), call_id=call_id, name=name)
+    return envelope.quoted_output(text) or ""
+
+
+def _quoted(turn: Turn) -> str | None:
+    """The output that the turn quotes, alone or behind its call, and whose it is."""
+    return envelope.quoted_output(_first_text(turn)) if turn.role == "user" else None
 
 
 def _says_nothing(result: ToolResult) -> bool:

@@ -24,6 +24,10 @@ CHAT, RESPONSES = "openai.chat", "openai.responses"
 ID = "call_9a8b7c6d5e"
 LONG = f"call_{'9a8b7c6d5e' * 5}"
 
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+JOINING = Policy.for_target(CHAT, provider="vllm", model="mistralai/Mixtral")
+GEMMA = Policy.for_target(CHAT, provider="vllm", model="google/gemma-3")
+
 Way = Callable[[list[Message], list[Message], list[Message]], list[Message]]
 
 
@@ -44,7 +48,7 @@ def late(text: str, call_id: str = ID, name: str | None = "look") -> Message:
     return user(envelope.quote(text, call_id=call_id, name=name))
 
 
-def again(history: list[Message], sent: list[Message], target: str = CHAT) -> Report:
+def again(history: list[Message], sent: list[Message], target: str | Policy = CHAT) -> Report:
     """The next call, which knows the last request."""
     report = explain(history, target, context=Context(last_request=sent))
     if not report.assumed or "not kept" not in report.assumed[0]:
@@ -211,6 +215,86 @@ def test_late_result_of_a_quoted_call_beside_a_reference() -> None:
 
     report = again([*raw, output(ID, "sun")], normalize(raw, RESPONSES), RESPONSES)
     assert {"type": "message", **late("sun", name=None)} == report.messages[-1]
+
+
+@pytest.mark.parametrize("policy", [JOINING, GEMMA], ids=["mixtral", "gemma"])
+@pytest.mark.parametrize(
+    "before",
+    [[], [{"role": "system", "content": "Be brief."}], [user("q"), said("r")]],
+    ids=["alone", "behind instructions", "mid-history"],
+)
+@pytest.mark.parametrize("many", [2, 3])
+def test_joined_messages_are_sent_once(policy: Policy, before: list[Message], many: int) -> None:
+    """All that became one message was sent, not only the first of it."""
+    raw = [*before, *(user(f"U{at}") for at in range(many))]
+    sent = normalize(raw, policy)
+
+    report = again([*raw, said("A"), user("V")], sent, policy)
+    assert [*sent, said("A"), user("V")] == report.messages
+    assert (f"the first {len(raw)} messages are sent as last_request has them",) == report.assumed
+
+
+def test_joined_messages_are_found_whenever_they_came() -> None:
+    """What was sent says which came at one time, whatever would be joined to them now."""
+    pieces = [
+        [user("U1"), user([{"type": "text", "text": "U2"}, PICTURE]), user("U3\n\nand more")],
+        [user("U4"), {"role": "human", "content": "U5"}],
+        [said("A1"), said("A2"), user("V1") | {"name": "Ann"}, user("V2") | {"name": "Bob"}],
+        [user("W")],
+        [said("B"), user("X")],
+    ]
+    raw, sent = pieces[0], normalize(pieces[0], JOINING)
+    for new in pieces[1:]:
+        raw = [*raw, *new]
+        report = again(raw, sent, JOINING)
+        assert report.assumed == (
+            f"the first {len(raw) - len(new)} messages are sent as last_request has them",
+        )
+        sent = report.messages
+    invented = {"role": "assistant", "content": envelope.turn("No reply was recorded here.")}
+    text = [
+        {"type": "text", "text": "U1\n\nU2"},
+        PICTURE,
+        {"type": "text", "text": "U3\n\nand more"},
+    ]
+    assert [
+        user(text),
+        invented,
+        user("U4\n\nU5"),
+        said("A1\n\nA2"),
+        user("Ann:\nV1\n\nBob:\nV2"),
+        invented,
+        user("W"),
+        said("B"),
+        user("X"),
+    ] == sent
+
+
+@pytest.mark.parametrize("second", [[], [user("U")], [said("U2")], [user("U2 and more")]])
+def test_what_was_joined_and_is_not_there_any_more(second: list[Message]) -> None:
+    """Only half of a joined message in the history: it was edited."""
+    sent = normalize([user("U1"), user("U2")], JOINING)
+
+    report = explain([user("U1"), *second], JOINING, context=Context(last_request=sent))
+    assert "no beginning of this history was made into it" == given_up(report)
+
+
+@pytest.mark.parametrize(
+    "nameless, target",
+    [
+        ({"role": "tool", "tool_call_id": None, "content": "R1"}, CHAT),
+        (output("", "R1"), RESPONSES),
+    ],
+    ids=["chat", "responses"],
+)
+def test_quoted_result_is_found_when_its_call_is_anothers(nameless: Message, target: str) -> None:
+    """A result without an id was taken for the call's, until the call's own result came."""
+    asked, answer = (calls, result) if target == CHAT else (call, output)
+    raw, sent = [user("q"), asked(ID)], normalize([user("q"), asked(ID)], target)
+    for new in (nameless, answer(ID, "R2"), user("and?")):
+        raw = [*raw, new]
+        sent = again(raw, sent, target).messages
+    assert (str(sent).count("R1"), str(sent).count("R2")) == (1, 1)
 
 
 def test_text_as_input_is_a_message() -> None:

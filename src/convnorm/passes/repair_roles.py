@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, TypeGuard
+from typing import ClassVar, Literal
 
 from convnorm import envelope
 from convnorm.dialects.dialect import Call
 from convnorm.edits import Drop, Edit, Insert, Loss, Mend, Replace, SetTurn
 from convnorm.facts import Fact
 from convnorm.ir import INSTRUCTING, History, Item, Media, Reasoning, Text, ToolCall, Turn
+from convnorm.joining import is_blank, joined
 from convnorm.options import Options
 from convnorm.targets import Fault
 
@@ -67,8 +68,7 @@ class RepairRoles(Options):
 
     The last message of such a request may still change: it is joined with what comes next, and a
     turn invented behind it is not needed any more. Nothing is joined to what `Context.last_request`
-    says was sent. Who gives it, and keeps a list of his own, sets `neighbours` to `part`: where one
-    joined message ended cannot be found again later.
+    says was sent; which messages of a list of the caller's own were joined in it is found again.
     """
 
     name: Literal["repair_roles"] = "repair_roles"
@@ -136,7 +136,7 @@ class _Repair:
         turn, rule = self.turns[at], self.rules[Fault.MISPLACED_CALLS]
         why = f"a message of role {self._role(at)!r} calls tools"
         calls = tuple(item for item in turn.items if isinstance(item, ToolCall))
-        if all(isinstance(item, ToolCall | Reasoning) or _is_blank(item) for item in turn.items):
+        if all(isinstance(item, ToolCall | Reasoning) or is_blank(item) for item in turn.items):
             self.new[at] = _NewRole("assistant", Fault.MISPLACED_CALLS, why)
             return
         for place, item in enumerate(turn.items):
@@ -197,7 +197,7 @@ class _Repair:
             return
         first, *others = block
         role = self._role(first)
-        new = replace(_joined([self.turns[at] for at in block]), role=role)
+        new = replace(joined([self.turns[at] for at in block]), role=role)
         yield Replace(first, new, rule=rule, why=f"{len(block)} messages of role {role} are joined")
         for at in others:
             loss = Loss.ID if self.turns[at].id else None
@@ -272,39 +272,8 @@ def _joinable(one: Turn, other: Turn) -> bool:
     )
 
 
-def _joined(turns: list[Turn]) -> Turn:
-    """The turns as one: the first one's, saying what all say, under their names if they differ."""
-    names = {turn.name for turn in turns}
-    items: list[Item] = []
-    for turn in turns:
-        said = [item for item in turn.items if not _is_blank(item)]
-        if turn.name and len(names) > 1:
-            said = _labelled(" ".join(turn.name.split()), said)
-        if items and said and _is_plain(items[-1]) and _is_plain(said[0]):
-            items[-1] = replace(items[-1], text=f"{items[-1].text}\n\n{said[0].text}")
-            said = said[1:]
-        items += said
-    name = turns[0].name if len(names) == 1 else None
-    # What was wrong with the parts of one is read anew in the whole.
-    return replace(turns[0], items=tuple(items) or turns[0].items, name=name, flaws=())
-
-
-def _labelled(name: str, said: list[Item]) -> list[Item]:
-    if said and _is_plain(said[0]):
-        return [replace(said[0], text=f"{name}:\n{said[0].text}"), *said[1:]]
-    return [Text(f"{name}:"), *said]
-
-
 def _is_quote(item: Item) -> bool:
     """Whether it quotes what somebody else said, and so stays apart from the user's own words."""
     if not isinstance(item, Text):
         return False
     return envelope.is_quote(item.text) or envelope.quoted_call(item.text) is not None
-
-
-def _is_blank(item: Item) -> bool:
-    return isinstance(item, Text) and not item.text
-
-
-def _is_plain(item: Item) -> TypeGuard[Text]:
-    return isinstance(item, Text) and item.kind == "text"

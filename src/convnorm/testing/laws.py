@@ -119,12 +119,11 @@ def frozen_prefix(growth: Growth, policy: AnyPolicy = None, *, returned: bool) -
     """With the last request in the context all of it stays; returns whether a result came late.
 
     The caller's history grows as it came, or, with `returned`, as the list that was sent before.
-    What is sent is still sound, nothing is lost, and a second run makes no edit. Five things are
+    What is sent is still sound, nothing is lost, and a second run makes no edit. Four things are
     let off: a rule that judges old messages by new ones; a caller's own history that replays
-    itself, since what was sent in the middle of a replay is a copy now; one of which messages were
-    joined, since it does not show how many came at a time; items that stand last only while the
-    server has not done with them; and a result that was sent because a reference could have been
-    its call, when the call comes by value.
+    itself, since what was sent in the middle of a replay is a copy now; items that stand last only
+    while the server has not done with them; and a result that was sent because a reference could
+    have been its call, when the call comes by value.
     """
     key = history_key(growth.after.request)
     given = growth.after.request[key]
@@ -153,14 +152,10 @@ def frozen_prefix(growth: Growth, policy: AnyPolicy = None, *, returned: bool) -
             return False  # cut off before a screenshot came
         if any(passes_by(wire(each)) for each in sent):
             return False
-        hidden = not returned and (
-            any(edit.by in COPIERS for edit in report.edits)
-            or any(edit.by == "repair_roles" and edit.what == "drop" for edit in edits)
-            or any(edit.by == "repair_roles" and edit.what == "drop" for edit in report.edits)
-        )
+        hidden = not returned and any(edit.by in COPIERS for edit in report.edits)
         if any(NOT_KEPT in one for one in report.assumed):
             if hidden or any(RULES[rule].retroactive for rule in _named_in(report.assumed)):
-                return late  # what was sent in pieces is a copy or joined, and its end is lost
+                return late  # what was sent in pieces is a copy, and its end is lost
             if _called_by_value({key: sent}, {key: new}):
                 return late
             fail(f"given up: {report.assumed}", sample, sent)
