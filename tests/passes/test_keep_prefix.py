@@ -297,6 +297,28 @@ def test_quoted_result_is_found_when_its_call_is_anothers(nameless: Message, tar
     assert (str(sent).count("R1"), str(sent).count("R2")) == (1, 1)
 
 
+def test_result_that_was_quoted_with_its_call_is_told_once() -> None:
+    """Its call has no name and was found in its message, before results that came with it."""
+    other = "call_0f1e2d3c4b"
+    asked = calls(other, "call_5a6b7c8d9e", ID)
+    for made in asked["tool_calls"][:2]:
+        made["function"] = made["function"] | {"name": ""}
+    raw = [user("q"), asked, result(other, "R1"), {"role": "tool", "content": "R2"}]
+    sent = normalize(raw, CHAT)
+
+    said = str(again([*raw, result(ID, "R3")], sent).messages)
+    assert [1, 1, 1] == [said.count(each) for each in ("R1", "R2", "R3")]
+
+
+def test_result_that_says_what_a_quotation_of_the_caller_says_is_told() -> None:
+    """The quotation stands in the history itself, and the result is another's."""
+    raw = [user("q"), late("ok", "call_0f1e2d3c4b"), said("and"), calls(ID), user("b")]
+    sent = normalize(raw, CHAT)
+
+    report = again([*raw, said("c"), result(ID, "ok")], sent)
+    assert [*sent, said("c"), late("ok")] == report.messages
+
+
 def test_text_as_input_is_a_message() -> None:
     """A Responses request may have been a plain text."""
     history = [user("a"), said("b"), user("c")]
