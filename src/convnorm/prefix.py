@@ -6,7 +6,7 @@ last request, but for the results, which may have come at another time.
 """
 
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -255,8 +255,12 @@ class _Growth:
                 self._found(where, at)
         # What came since can give the same result another call, under another id, or take it away.
         left = known.left()
+        named = (call_id for turn in self.turns for call_id in _call_ids(turn) if call_id)
+        calls: Counter[str | None] = Counter(named)
         told = [(at, envelope.unmarked(said)) for at, said in quotes if said is not None]
-        told += [(at, said) for at, turn in results if at not in old for said in _words(turn)]
+        told += [
+            (at, said) for at, turn in results if at not in old for said in _words(turn, calls)
+        ]
         for at, said in told:
             if at not in old and (places := left.get(said)):
                 old.add(at)
@@ -447,10 +451,12 @@ def _first_text(turn: Turn) -> str:
     return first.text if isinstance(first, Text) else ""
 
 
-def _words(turn: Turn) -> tuple[str, str]:
-    """What a result says, in its place and quoted, whichever call it is of."""
+def _words(turn: Turn, calls: Mapping[str | None, int]) -> Iterator[str]:
+    """What a result says in its place and, if it is not sure which call's it is, quoted."""
     result = _result(turn)
-    return _bytes(result.output), envelope.unmarked(_quotation(result, None, None))
+    yield _bytes(result.output)
+    if calls.get(result.call_id) != 1:
+        yield envelope.unmarked(_quotation(result, None, None))
 
 
 def _quotation(result: ToolResult, call_id: str | None, name: str | None) -> str:

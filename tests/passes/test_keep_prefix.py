@@ -319,6 +319,18 @@ def test_result_that_says_what_a_quotation_of_the_caller_says_is_told() -> None:
     assert [*sent, said("c"), late("ok")] == report.messages
 
 
+def test_result_says_what_a_quoted_one_said_that_was_taken_out() -> None:
+    """Only a result that is not sure to be of one call is looked for by what it says."""
+    other = "call_0f1e2d3c4b"
+    raw = [user("q"), calls(ID, other), user("b")]
+    sent = normalize(
+        [*raw, said("c"), result(ID, "ok")], CHAT, context=Context(last_request=normalize(raw))
+    )
+
+    report = again([*raw, said("c"), result(other, "ok")], sent)
+    assert [*sent, late("ok", other)] == report.messages
+
+
 def test_text_as_input_is_a_message() -> None:
     """A Responses request may have been a plain text."""
     history = [user("a"), said("b"), user("c")]
