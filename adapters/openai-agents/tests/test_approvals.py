@@ -1,9 +1,19 @@
+import json
+import os
+import sys
 from contextlib import suppress
+from itertools import product
+from typing import Any
 
+import anyio
+import elsewhere
 import pytest
 from convnorm_openai_agents import Hooks, NormalizingModelProvider, ledger_from_state
 from openai import BadRequestError
 from play import DECISIONS, LINKS, SDK, THREE_CALLS, Site, approve, config, operator, run, site
+
+from convnorm.delivery import Link
+from convnorm.testing import Reply, call
 
 pytestmark = pytest.mark.anyio
 
@@ -44,36 +54,79 @@ async def test_one_process(link: str, stream: bool, decision: str, serialise: bo
 
     assert done.final_output == "All done."
     assert here.rules == [None] * 3
-    _all_answered(here)
+    _all_answered(here.server.requests[-1])
 
 
-@pytest.mark.parametrize("link", LINKS)
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("decision", DECISIONS)
-async def test_another_process(link: str, stream: bool, decision: str) -> None:
-    """A new provider that is told what the serialised state knows needs no hooks."""
+FIRST_CALL = Reply(call("run_diagnostic", check_name="net", call_id="call_NET"))
+JOBS = tuple(product(LINKS, [False, True], DECISIONS))
+
+
+@pytest.mark.parametrize("safe", [False, True])
+async def test_another_process(safe: bool) -> None:
+    """Paused runs go on in a process that has their states as texts, and is told of no link.
+
+    Until 0.14.5 the SDK alone loses an output there. The ledger of a state sends it, and sends none
+    again that the server has, such as that of the turn before the pause.
+    """
     agent = operator()
-    async with site("Hello.", THREE_CALLS, "All done.") as here:
+    async with site() as here:
         runs = config(here.bare())
-        first = await run(agent, "Hello", run_config=runs)
-        more = await here.link(link, first)
-        waiting = await run(agent, "Clean up", stream=stream, run_config=runs, **more)
-        state = await approve(waiting.to_state(), agent, decision, serialise=True)
-        ledger = ledger_from_state(
-            state,
-            previous_response_id=more.get("previous_response_id"),
-            conversation=more.get("conversation_id"),
-        )
-        provider = NormalizingModelProvider(inner=here.bare(), ledger=ledger, on_error="raise")
-        done = await run(agent, state, stream=stream, run_config=config(provider), **more)
+        jobs = []
+        for link, stream, decision in JOBS:
+            here.server.play("Hello.", FIRST_CALL, THREE_CALLS)
+            first = await run(agent, "Hello", run_config=runs)
+            more = await here.link(link, first)
+            waiting = await run(agent, "Clean up", stream=stream, run_config=runs, **more)
+            text = waiting.to_state().to_string()
+            jobs.append({"text": text, "decision": decision, "stream": stream})
+        paused = len(here.server.requests)
+        here.server.play(*["All done."] * len(JOBS))
+        ends = await in_another_process(here, jobs, safe=safe)
 
-    assert done.final_output == "All done."
-    assert here.rules == [None] * 3
-    _all_answered(here)
+    broken = [not safe and SDK < (0, 14, 5) and link != "local" for link, _, _ in JOBS]
+    assert ends == [None if lost else "All done." for lost in broken]
+    for (link, _, _), lost, request in zip(
+        JOBS, broken, here.server.requests[paused:], strict=True
+    ):
+        assert request.rule == ("resp-call-output-missing" if lost else None)
+        outputs = [item["call_id"] for item in request.body["input"] if "output" in item]
+        assert outputs.count("call_NET") == (link == "local")
+        if not lost:
+            _all_answered(request)
 
 
-def _all_answered(here: Site) -> None:
-    seen = here.server.requests[-1].seen
+async def in_another_process(here: Site, jobs: list[dict[str, Any]], *, safe: bool) -> Any:
+    """How runs end in a process of their own."""
+    told = {"base_url": here.server.base_url, "safe": safe, "jobs": jobs}
+    path = os.pathsep.join(sys.path)
+    done = await anyio.run_process(
+        [sys.executable, elsewhere.__file__],
+        input=json.dumps(told).encode(),
+        stderr=None,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    return json.loads(done.stdout)
+
+
+async def test_the_response_before_a_run() -> None:
+    """What a run was started behind is not in its state, and is not taken for nothing."""
+    agent = operator()
+    async with site("Hello.", THREE_CALLS) as here:
+        first = await run(agent, "Hello", run_config=config(here.bare()))
+        more = await here.link("previous_response_id", first)
+        waiting = await run(agent, "Clean up", run_config=config(here.bare()), **more)
+        state = waiting.to_state()
+        last = Link(waiting.last_response_id)
+        ledgers = [ledger_from_state(state), ledger_from_state(state, **more)]
+
+    assert [ledger.whole(last) for ledger in ledgers] == [False, False]
+    before = [exchange.previous_response_id for exchange in ledgers[1].responses.values()]
+    assert before == [first.last_response_id]
+    assert [list(ledger.outputs) for ledger in ledgers] == [["call_DIAG"]] * 2
+
+
+def _all_answered(request: Any) -> None:
+    seen = [item for item in request.seen if item.get("call_id") != "call_NET"]
     outputs = [item for item in seen if item.get("type") == "function_call_output"]
     assert sorted(item["call_id"] for item in outputs) == [
         "call_CLEANUP1",

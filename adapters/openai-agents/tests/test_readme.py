@@ -36,7 +36,6 @@ async def test_examples_run(number: int) -> None:
                 data.model_data.input[-3:], data.model_data.instructions
             ),
             "mine": lambda data: data,
-            "previous_response_id": first.last_response_id,
             "question": {"role": "user", "content": "Clean up"},
             "safe": {"run_config": RunConfig(model_provider=provider), "hooks": Hooks(provider)},
             "session": session,

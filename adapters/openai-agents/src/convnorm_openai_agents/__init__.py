@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from convnorm_openai_agents.filters import handoff_filter, input_filter
     from convnorm_openai_agents.hooks import Hooks
-    from convnorm_openai_agents.ledger_keeper import LedgerKeeper, ledger_from_state
+    from convnorm_openai_agents.ledger_keeper import LedgerKeeper
     from convnorm_openai_agents.model import NormalizingModel, normalize_model
     from convnorm_openai_agents.provider import NormalizingModelProvider
     from convnorm_openai_agents.recording import RunEvents, streamed
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         NormalizingConversationsSession,
         NormalizingSession,
     )
+    from convnorm_openai_agents.state import ledger_from_state
 
 _HOMES = {
     "Hooks": "hooks",
@@ -28,7 +29,7 @@ _HOMES = {
     "RunEvents": "recording",
     "handoff_filter": "filters",
     "input_filter": "filters",
-    "ledger_from_state": "ledger_keeper",
+    "ledger_from_state": "state",
     "normalize_model": "model",
     "streamed": "recording",
 }

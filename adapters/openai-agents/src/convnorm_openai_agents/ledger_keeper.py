@@ -4,11 +4,9 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents import RunState
 from agents.models.fake_id import FAKE_RESPONSES_ID
 
 from convnorm.delivery import Ledger, Link
-from convnorm.errors import LedgerError
 from convnorm.wire import fields
 
 MOST = 1000
@@ -154,36 +152,3 @@ def _ids(items: Iterable[Any]) -> Iterator[str]:
         own = item.get("id") if isinstance(item, Mapping) else None
         if isinstance(own, str) and own != FAKE_RESPONSES_ID:
             yield own
-
-
-def ledger_from_state(
-    state: RunState[Any],
-    *,
-    previous_response_id: str | None = None,
-    conversation: str | None = None,
-) -> Ledger:
-    """What a paused run knows of the server, also in another process than the one that paused it.
-
-    The link is the one the run was started with. An output in the state counts as made, not as
-    sent: only a response that came later proves that.
-    """
-    form = state.to_json()
-    ledger, previous = Ledger(), previous_response_id
-    for response in form.get("model_responses") or ():
-        own = response.get("response_id")
-        if not isinstance(own, str):
-            continue  # a model without stored responses
-        link = (
-            {"conversation": conversation} if conversation else {"previous_response_id": previous}
-        )
-        body = {"id": own, "output": response.get("output") or []}
-        ledger = ledger.accepted({"input": [], **link}, body)
-        previous = own
-    for item in form.get("generated_items") or ():
-        raw = item.get("raw_item") if isinstance(item, Mapping) else None
-        if isinstance(raw, Mapping) and str(raw.get("type")).endswith("_output"):
-            try:
-                ledger = ledger.observed_output(raw)
-            except LedgerError:
-                continue  # an output that answers no call of the client
-    return ledger
