@@ -12,26 +12,26 @@ from convnorm_openai_agents import (
     input_filter,
 )
 from openai import BadRequestError
-from play import config, run, site
+from play import Site, config, run, site
 
 pytestmark = pytest.mark.anyio
 
 USER = {"role": "user", "content": "q1"}
 CALL = {
     "type": "function_call",
-    "id": "fc_1",
+    "id": "fc_71",
     "call_id": "call_1",
     "name": "add",
     "arguments": '{"a":1,"b":2}',
     "status": "completed",
 }
 OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "3"}
-OTHER_CALL = {**CALL, "id": "fc_2", "arguments": '{"a":3,"b":4}'}
+OTHER_CALL = {**CALL, "id": "fc_72", "arguments": '{"a":3,"b":4}'}
 OTHER_OUTPUT = {**OUTPUT, "output": "7"}
-REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAA"}
+REASONING = {"type": "reasoning", "id": "rs_71", "summary": [], "encrypted_content": "gAAAAA"}
 
 
-def said(text: str, own: str = "msg_1") -> dict[str, Any]:
+def said(text: str, own: str = "msg_71") -> dict[str, Any]:
     part = {"type": "output_text", "text": text, "annotations": []}
     return {
         "type": "message",
@@ -106,6 +106,47 @@ async def test_a_list_with_convnorm(name: str, stream: bool) -> None:
     assert all(str(item["output"]) in texts for item in history if "output" in item)
 
 
+BEHIND = ("previous_response_id", "conversation_id", "auto_previous_response_id")
+
+
+async def goes_on(here: Site, link: str, given: Any, **options: Any) -> None:
+    """A run, and the next one behind it."""
+    more = await here.link(link, None) if link != "previous_response_id" else {}
+    first = await run(AGENT, "Hello", **options, **more)
+    if link != "conversation_id":
+        more = {"previous_response_id": first.last_response_id}
+    await run(AGENT, given, **options, **more)
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+@pytest.mark.parametrize("link", BEHIND)
+async def test_a_list_behind_a_link_by_the_sdk_alone(name: str, link: str) -> None:
+    """Behind a link the SDK repairs nothing either."""
+    history, rule, _ = HISTORIES[name]
+    async with site("Hello.", "Fine.") as here:
+        with pytest.raises(BadRequestError):
+            await goes_on(here, link, [*history, NEW], run_config=config(here.bare(), model=None))
+
+    assert here.rules == [None, rule]
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+@pytest.mark.parametrize("link", BEHIND)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_list_behind_a_link_with_convnorm(name: str, link: str, stream: bool) -> None:
+    """Behind a link that the provider saw, the same list is accepted, and nothing of it is lost."""
+    history, _, _ = HISTORIES[name]
+    async with site("Hello.", "Fine.") as here:
+        provider = NormalizingModelProvider(inner=here.bare(), on_error="raise")
+        options = {"stream": stream, "run_config": config(provider, model=None)}
+        await goes_on(here, link, [*history, NEW], **options)
+
+    assert here.rules == [None, None]
+    texts = str(here.inputs[1])
+    assert all(str(item["output"]) in texts for item in history if "output" in item)
+    assert here.server.requests[-1].seen[0] == {"role": "user", "content": "Hello"}
+
+
 @pytest.mark.parametrize("name", HISTORIES)
 async def test_a_session_by_the_sdk_alone(name: str) -> None:
     """Of a session the SDK drops calls without outputs, and repairs nothing else."""
@@ -146,7 +187,7 @@ async def test_a_session_with_convnorm(name: str, stream: bool) -> None:
 
 REUSED = [
     *(USER, CALL, OUTPUT, said("3")),
-    *({"role": "user", "content": "q2"}, OTHER_CALL, OTHER_OUTPUT, said("7", "msg_2")),
+    *({"role": "user", "content": "q2"}, OTHER_CALL, OTHER_OUTPUT, said("7", "msg_72")),
 ]
 
 
@@ -160,7 +201,8 @@ async def test_a_reused_call_id_by_the_sdk_alone() -> None:
     assert outputs == ["7"]
 
 
-async def test_a_reused_call_id_with_convnorm() -> None:
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_reused_call_id_with_convnorm(stream: bool) -> None:
     """A session that is read repaired gives the second call an id of its own: both are sent."""
     session = await stored(REUSED)
     async with site("Fine.") as here:
@@ -169,6 +211,7 @@ async def test_a_reused_call_id_with_convnorm() -> None:
             AGENT,
             "and now?",
             session=NormalizingSession(session, on_error="raise"),
+            stream=stream,
             run_config=config(provider, model=None),
         )
     session.close()
@@ -184,13 +227,14 @@ async def test_a_reused_call_id_with_convnorm() -> None:
     assert len({item["call_id"] for item in sent}) == 2
 
 
-async def test_a_reused_call_id_in_a_list() -> None:
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_reused_call_id_in_a_list(stream: bool) -> None:
     """In a list it is the filter that comes before the SDK merges by call ids."""
     async with site("Fine.") as here:
         provider = NormalizingModelProvider(inner=here.bare(), on_error="raise")
         once = input_filter(on_error="raise")
         runs = config(provider, model=None, call_model_input_filter=once)
-        await run(AGENT, [*REUSED, NEW], run_config=runs)
+        await run(AGENT, [*REUSED, NEW], stream=stream, run_config=runs)
 
     assert here.rules == [None]
     outputs = [item["output"] for item in here.inputs[0] if "output" in item]
