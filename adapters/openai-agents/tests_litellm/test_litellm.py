@@ -1,11 +1,13 @@
 """Models over litellm, whose history is always sent whole."""
 
+import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from agents import Agent
+from agents import Agent, MultiProvider
 from agents.extensions.models.litellm_model import LitellmModel
-from convnorm_openai_agents import normalize_model
+from convnorm_openai_agents import Hooks, NormalizingModelProvider, normalize_model
 from openai import BadRequestError
 from play import THREE_CALLS, approve, config, operator, run, site
 
@@ -69,6 +71,51 @@ async def test_with_convnorm(name: str, stream: bool) -> None:
     assert [message["role"] for message in here.bodies[0]["messages"]] == roles
 
 
+@pytest.fixture
+def by_name(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], str]:
+    """The name of a model of a strict server, as the SDK's own provider hands it to litellm."""
+
+    def name(here: Any) -> str:
+        monkeypatch.setenv("OPENAI_BASE_URL", here.server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        return "litellm/openai/gpt-4.1"
+
+    return name
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_model_by_name(name: str, stream: bool, by_name: Callable[[Any], str]) -> None:
+    """The provider that repairs what OpenAI's models are sent repairs what litellm's are."""
+    given, roles = HISTORIES[name]
+    async with site("Fine.") as here:
+        provider = NormalizingModelProvider(on_error="raise")
+        runs = config(provider, model=by_name(here))
+        done = await run(Agent[Any](name="a"), given, stream=stream, run_config=runs)
+
+    assert done.final_output == "Fine."
+    assert here.rules == [None]
+    assert [message["role"] for message in here.bodies[0]["messages"]] == roles
+
+
+async def test_the_same_requests_by_name(by_name: Callable[[Any], str]) -> None:
+    """An approval and a next run over a model by name: not a byte differs."""
+    agent, bodies = operator(), []
+    for provider in (MultiProvider(), normal := NormalizingModelProvider(on_error="raise")):
+        async with site(THREE_CALLS, "Done.", "Yes.") as here:
+            options: dict[str, Any] = {"run_config": config(provider, model=by_name(here))}
+            if provider is normal:
+                options["hooks"] = Hooks(normal)
+            waiting = await run(agent, "Clean up", **options)
+            state = await approve(waiting.to_state(), agent, "mixed", serialise=True)
+            done = await run(agent, state, **options)
+            await run(agent, [*done.to_input_list(), NEW], **options)
+        assert here.rules == [None] * 3
+        bodies.append(json.dumps(here.bodies))
+
+    assert bodies[0] == bodies[1]
+
+
 @pytest.mark.parametrize("stream", [False, True])
 async def test_same_requests(stream: bool) -> None:
     """An approval over litellm: not a byte differs."""
@@ -85,6 +132,6 @@ async def test_same_requests(stream: bool) -> None:
             state = await approve(waiting.to_state(), agent, "mixed", serialise=True)
             await run(agent, state, **options)
         assert here.rules == [None, None]
-        bodies.append(here.bodies)
+        bodies.append(json.dumps(here.bodies))
 
     assert bodies[0] == bodies[1]

@@ -14,6 +14,7 @@ from agents import (
     RunState,
     function_tool,
 )
+from convnorm_openai_agents import Hooks, NormalizingModelProvider, ledger_from_state
 from openai import AsyncOpenAI
 
 from convnorm.testing import Reply, StrictServer, call
@@ -97,6 +98,11 @@ THREE_CALLS = Reply(
     call("run_diagnostic", check_name="disk", call_id="call_DIAG"),
     call("run_cleanup", target="b", call_id="call_CLEANUP2"),
 )
+ONE_IS_MISSING = Reply(
+    call("run_cleanup", target="a", call_id="call_CLEANUP1"),
+    call("nothing_of_the_kind", call_id="call_NONE"),
+    call("run_cleanup", target="b", call_id="call_CLEANUP2"),
+)
 DECISIONS = {"approve": (True, True), "reject": (False, False), "mixed": (True, False)}
 
 
@@ -114,6 +120,33 @@ def config(provider: ModelProvider, **options: Any) -> RunConfig:
     """The configuration of a run; nothing is traced."""
     options.setdefault("model", "gpt-4.1")
     return RunConfig(model_provider=provider, tracing_disabled=True, **options)
+
+
+async def told_of_a_missing_tool(
+    here: Site, link: str, decision: str, *, stream: bool, safe: str | None
+) -> None:
+    """A run waits for approval of two calls, beside one of a tool that is not there.
+
+    `safe`: what the provider knows of it from, `hooks` or the `state`; None: there is none.
+    """
+    agent = operator()
+    here.server.play("Hello.", ONE_IS_MISSING, "All done.")
+    provider: Any = here.bare()
+    options: dict[str, Any] = {"stream": stream}
+    if safe == "hooks":
+        provider = NormalizingModelProvider(inner=provider, on_error="raise")
+        options["hooks"] = Hooks(provider)
+    answers = {"tool_not_found_behavior": "return_error_to_model"}
+    options["run_config"] = config(provider, **answers)
+    first = await run(agent, "Hello", **options)
+    more = await here.link(link, first)
+    waiting = await run(agent, "Clean up", **options, **more)
+    state = await approve(waiting.to_state(), agent, decision, serialise=True)
+    if safe == "state":
+        ledger = ledger_from_state(state)
+        provider = NormalizingModelProvider(inner=provider, ledger=ledger, on_error="raise")
+        options["run_config"] = config(provider, **answers)
+    await run(agent, state, **options, **more)
 
 
 async def approve(
