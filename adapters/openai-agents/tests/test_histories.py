@@ -244,15 +244,39 @@ async def test_a_reused_call_id_in_a_list(stream: bool) -> None:
 @pytest.mark.parametrize("safe", [False, True])
 async def test_a_conversations_session(safe: bool) -> None:
     """A session in OpenAI's Conversations is read repaired, too."""
-    kind = NormalizingConversationsSession if safe else OpenAIConversationsSession
     async with site("Fine.") as here:
         held = await here.client.conversations.create(items=cast("Any", [USER, OUTPUT]))
-        session = kind(conversation_id=held.id, openai_client=here.client)
+        where: dict[str, Any] = {"conversation_id": held.id, "openai_client": here.client}
+        session = (
+            NormalizingConversationsSession(on_error="raise", **where)
+            if safe
+            else OpenAIConversationsSession(**where)
+        )
         with suppress(BadRequestError):
             runs = config(here.bare(), model=None)
             await run(AGENT, "and now?", session=session, run_config=runs)
 
     assert here.rules == [None if safe else "resp-output-without-call"]
+
+
+@pytest.mark.parametrize("safe", [False, True])
+async def test_the_last_item_of_a_conversations_session_is_taken_away(safe: bool) -> None:
+    """What is read in other words is still found and deleted by what it is."""
+    kind = NormalizingConversationsSession if safe else OpenAIConversationsSession
+    async with site() as here:
+        held = await here.client.conversations.create(items=cast("Any", [USER, OUTPUT]))
+        session = kind(conversation_id=held.id, openai_client=here.client)
+        before = await session.get_items()
+        popped = await session.pop_item()
+        after = await session.get_items()
+
+    assert [kind_of(item) for item in before] == ["message", "message" if safe else popped["type"]]
+    assert (popped["type"], popped["call_id"]) == ("function_call_output", "call_1")
+    assert [kind_of(item) for item in after] == ["message"]
+
+
+def kind_of(item: Any) -> str:
+    return str(item.get("type") or "message")
 
 
 async def test_what_cannot_be_wrapped_says_so() -> None:

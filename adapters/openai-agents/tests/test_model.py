@@ -1,4 +1,3 @@
-import logging
 from contextlib import suppress
 from typing import Any
 
@@ -48,41 +47,6 @@ async def test_a_change_can_be_an_error() -> None:
         provider = NormalizingModelProvider(policy, inner=here.bare())
         with pytest.raises(ChangeError):
             await run(Agent[Any](name="a"), ORPHAN, run_config=config(provider))
-
-    assert here.rules == []
-
-
-class Broken:
-    """A pass that fails."""
-
-    name = "broken"
-
-    def __call__(self, history: object, call: object) -> Any:
-        raise RuntimeError("inside")
-
-
-async def test_an_error_of_ours_ends_no_run(caplog: pytest.LogCaptureFixture) -> None:
-    """The request is sent as it was, and the error is logged once."""
-    policy = Policy(target="openai.responses", passes=[Broken()])
-    async with site("Fine.", "Fine.") as here:
-        provider = NormalizingModelProvider(policy, inner=here.bare())
-        with caplog.at_level(logging.WARNING, logger="convnorm"):
-            for _ in range(2):
-                await run(Agent[Any](name="a"), GIVEN, run_config=config(provider))
-
-    assert here.inputs == [GIVEN, GIVEN]
-    assert [record.getMessage() for record in caplog.records] == [
-        "the request is sent as it was: RuntimeError: inside"
-    ]
-
-
-async def test_an_error_of_ours_can_be_raised() -> None:
-    """With `raise` it ends the run, before anything is sent."""
-    policy = Policy(target="openai.responses", passes=[Broken()])
-    async with site("Fine.") as here:
-        provider = NormalizingModelProvider(policy, inner=here.bare(), on_error="raise")
-        with pytest.raises(RuntimeError, match="inside"):
-            await run(Agent[Any](name="a"), "q", run_config=config(provider))
 
     assert here.rules == []
 

@@ -78,8 +78,11 @@ async def sessions(here: Site, options: dict[str, Any], safe: bool) -> None:
 
 async def conversations_session(here: Site, options: dict[str, Any], safe: bool) -> None:
     """Two runs share a session in OpenAI's Conversations."""
-    kind = NormalizingConversationsSession if safe else OpenAIConversationsSession
-    session = kind(openai_client=here.client)
+    session = (
+        NormalizingConversationsSession(on_error="raise", openai_client=here.client)
+        if safe
+        else OpenAIConversationsSession(openai_client=here.client)
+    )
     here.server.play(Reply(call("add", a=1, b=2)), "Three.", "Yes.")
     agent = Agent[Any](name="adder", tools=[add])
     for text in ("1 + 2?", "Sure?"):

@@ -26,7 +26,7 @@ class NormalizingModelProvider(ModelProvider):
         self.inner = inner or MultiProvider()
         self.keeper = LedgerKeeper(ledger)
         self._policy = policy
-        self._on_error: OnError = on_error
+        self.on_error: OnError = on_error
 
     def ledger_of(
         self, *, previous_response_id: str | None = None, conversation: str | None = None
@@ -40,7 +40,7 @@ class NormalizingModelProvider(ModelProvider):
             self.inner.get_model(model_name),
             self._policy,
             keeper=self.keeper,
-            on_error=self._on_error,
+            on_error=self.on_error,
         )
 
     async def aclose(self) -> None:

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from agents import OpenAIConversationsSession
@@ -12,6 +13,8 @@ from convnorm_openai_agents.on_error import OnError, guarded
 from convnorm_openai_agents.reading import WHOLE, repaired
 
 METHODS = ("get_items", "add_items", "pop_item", "clear_session")
+AS_STORED = ContextVar("AS_STORED", default=False)
+"""Whether a session is being read to find what it stores."""
 
 
 class NormalizingSession:
@@ -75,9 +78,25 @@ class NormalizingSession:
 class NormalizingConversationsSession(OpenAIConversationsSession):
     """A session in OpenAI's Conversations that is read repaired."""
 
+    def __init__(
+        self, policy: Policy | None = None, *, on_error: OnError = "send", **options: Any
+    ) -> None:
+        super().__init__(**options)
+        self._policy = policy
+        self._on_error: OnError = on_error
+
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """The items, repaired; with a limit, the last ones."""
-        return read(await super().get_items(limit), None, "send")
+        items = list(await super().get_items(limit))
+        return items if AS_STORED.get() else read(items, self._policy, self._on_error)
+
+    async def pop_item(self) -> Any:
+        """Take the last item away, as it is stored: older SDKs read it first, and need its id."""
+        token = AS_STORED.set(True)
+        try:
+            return await super().pop_item()
+        finally:
+            AS_STORED.reset(token)
 
 
 def read(items: Sequence[Any], policy: Policy | None, on_error: OnError) -> list[Any]:
