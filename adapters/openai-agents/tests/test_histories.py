@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import pytest
 from agents import Agent, OpenAIConversationsSession, SQLiteSession
+from agents.memory import SessionSettings
 from convnorm_openai_agents import (
     NormalizingConversationsSession,
     NormalizingModelProvider,
@@ -12,7 +13,7 @@ from convnorm_openai_agents import (
     input_filter,
 )
 from openai import BadRequestError
-from play import Site, config, run, site
+from play import SDK, Site, config, run, site
 
 pytestmark = pytest.mark.anyio
 
@@ -183,6 +184,35 @@ async def test_a_session_with_convnorm(name: str, stream: bool) -> None:
     assert here.rules == [None, None]
     assert held[: len(history)] == history
     assert len(held) == len(history) + 4
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("safe", [False, True])
+@pytest.mark.parametrize("callback", [None, lambda history, new: history + new])
+async def test_a_limit_that_cuts_a_pair(stream: bool, safe: bool, callback: Any) -> None:
+    """Where only the end of a session is read, the output of a call that is cut off is quoted.
+
+    The SDK drops it, from 0.20 on, and with a callback it leaves it: then the request is refused.
+    """
+    store = await stored([USER, CALL, OUTPUT, said("3")])
+    async with site("Fine.") as here:
+        runs = config(
+            NormalizingModelProvider(inner=here.bare(), on_error="raise") if safe else here.bare(),
+            session_settings=SessionSettings(limit=2),
+            session_input_callback=callback,
+            model=None,
+        )
+        session = NormalizingSession(store, on_error="raise") if safe else store
+        with suppress(BadRequestError):
+            await run(AGENT, "and now?", stream=stream, session=session, run_config=runs)
+    store.close()
+
+    broken = not safe and (SDK < (0, 20) or callback is not None)
+    assert here.rules == ["resp-output-without-call" if broken else None]
+    if safe:
+        quoted, *rest = here.inputs[0]
+        assert (quoted["role"], [item["role"] for item in rest]) == ("user", ["assistant", "user"])
+        assert "call_1" in str(quoted["content"])
 
 
 REUSED = [

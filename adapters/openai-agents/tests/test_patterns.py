@@ -8,12 +8,17 @@ import pytest
 from agents import (
     Agent,
     GuardrailFunctionOutput,
+    HandoffInputData,
     InputGuardrail,
     ModelProvider,
     ModelSettings,
     OpenAIConversationsSession,
+    OpenAIResponsesCompactionSession,
     SQLiteSession,
+    handoff,
 )
+from agents.extensions.handoff_filters import remove_all_tools
+from agents.memory import SessionSettings
 from convnorm_openai_agents import (
     Hooks,
     NormalizingConversationsSession,
@@ -144,6 +149,113 @@ async def thinking(here: Site, options: dict[str, Any], safe: bool) -> None:
     await run(agent, [*result.to_input_list(), {"role": "user", "content": "and?"}], **options)
 
 
+async def filtered_handoffs(here: Site, options: dict[str, Any], safe: bool) -> None:
+    """What is handed over is without tools, by the SDK's own filter, and the last messages only."""
+
+    def last_two(data: HandoffInputData) -> HandoffInputData:
+        data = remove_all_tools(data)
+        history = data.input_history
+        return data.clone(input_history=history[-2:] if isinstance(history, tuple) else history)
+
+    chosen = handoff_filter(chain=last_two, on_error="raise") if safe else last_two
+    writer = Agent[Any](name="writer")
+    triage = Agent[Any](name="triage", tools=[add], handoffs=[handoff(writer, input_filter=chosen)])
+    here.server.play(
+        "Hello.", Reply(call("add", a=1, b=2)), Reply(call("transfer_to_writer", {})), "Three."
+    )
+    first = await run(triage, "Hello", **options)
+    given = [*first.to_input_list(), {"role": "user", "content": "1 + 2?"}]
+    await run(triage, given, **options)
+
+
+async def approvals_in_a_session(here: Site, options: dict[str, Any], safe: bool) -> None:
+    """Runs that share a session wait, twice, and go on; a call of a waiting turn stays open."""
+    store = SQLiteSession("one")
+    session = NormalizingSession(store, on_error="raise") if safe else store
+    agent = operator()
+    here.server.play(
+        *("Hello.", THREE_CALLS, Reply(call("run_cleanup", target="c")), "Done.", "Bye.")
+    )
+    await run(agent, "Hello", session=session, **options)
+    result = await run(agent, "Clean up", session=session, **options)
+    while result.interruptions:
+        state = await approve(result.to_state(), agent, "mixed", serialise=True)
+        result = await run(agent, state, session=session, **options)
+    await run(agent, "Bye", session=session, **options)
+    store.close()
+
+
+async def approvals_in_a_conversation(here: Site, options: dict[str, Any], safe: bool) -> None:
+    """The same in a conversation of the server's, with one call at a time."""
+    held = (await here.client.conversations.create()).id
+    agent = operator()
+    here.server.play(*(Reply(call("run_cleanup", target=name)) for name in "ab"), "Done.", "Bye.")
+    result = await run(agent, "Clean up", conversation_id=held, **options)
+    while result.interruptions:
+        state = await approve(result.to_state(), agent, "approve", serialise=True)
+        result = await run(agent, state, conversation_id=held, **options)
+    await run(agent, "Bye", conversation_id=held, **options)
+
+
+async def approvals_behind_responses(here: Site, options: dict[str, Any], safe: bool) -> None:
+    """The same behind responses."""
+    agent = operator()
+    here.server.play(*(Reply(call("run_cleanup", target=name)) for name in "ab"), "Done.", "Bye.")
+    result = await run(agent, "Clean up", auto_previous_response_id=True, **options)
+    while result.interruptions:
+        state = await approve(result.to_state(), agent, "approve", serialise=True)
+        result = await run(agent, state, auto_previous_response_id=True, **options)
+    await run(agent, "Bye", previous_response_id=result.last_response_id, **options)
+
+
+async def limited_session(here: Site, options: dict[str, Any], safe: bool) -> None:
+    """Of a session the last items are read, and a callback looks at them."""
+    store = SQLiteSession("one")
+    session = NormalizingSession(store, on_error="raise") if safe else store
+    options["run_config"].session_settings = SessionSettings(limit=2)
+    options["run_config"].session_input_callback = lambda history, new: history + new
+    here.server.play("One.", "Two.", Reply(call("add", a=1, b=2)), "Three.")
+    for text in ("q1", "q2", "1 + 2?"):
+        await run(Agent[Any](name="adder", tools=[add]), text, session=session, **options)
+    store.close()
+
+
+async def compacted_session(here: Site, options: dict[str, Any], safe: bool) -> None:
+    """The server compacts what a session holds, and the runs go on with that."""
+    store = SQLiteSession("one")
+    session = OpenAIResponsesCompactionSession(
+        "one",
+        NormalizingSession(store, on_error="raise") if safe else store,
+        client=here.client,
+        compaction_mode="input",
+        should_trigger_compaction=lambda context: len(context["compaction_candidate_items"]) > 1,
+    )
+    here.server.play("One.", "Two.", "Three.")
+    for text in ("q1", "q2", "q3"):
+        await run(Agent[Any](name="a"), text, session=session, **options)
+    store.close()
+
+
+async def judged(here: Site, options: dict[str, Any], safe: bool) -> None:
+    """A writer writes until a judge is content; both are given the whole list."""
+    writer, judge = Agent[Any](name="writer"), Agent[Any](name="judge", instructions="Judge.")
+    here.server.play("Once.", "Longer.", "Once upon a time.", "Longer.", "Once, long ago.", "Good.")
+    given: list[Any] = [{"role": "user", "content": "A story"}]
+    verdict = ""
+    while verdict != "Good.":
+        given = (await run(writer, given, **options)).to_input_list()
+        verdict = (await run(judge, given, **options)).final_output
+        given.append({"role": "user", "content": f"Feedback: {verdict}"})
+
+
+async def one_after_another(here: Site, options: dict[str, Any], safe: bool) -> None:
+    """Agents with histories of their own share a provider; one stops at its first tool."""
+    stopping = Agent[Any](name="adder", tools=[add], tool_use_behavior="stop_on_first_tool")
+    here.server.play(*(Reply(call("add", a=at, b=0, call_id="call_0")) for at in range(3)), "Sum.")
+    sums = [(await run(stopping, f"{at} + 0?", **options)).final_output for at in range(3)]
+    await run(Agent[Any](name="picker"), f"Sum up {sums}", **options)
+
+
 PATTERNS: tuple[Pattern, ...] = (
     handoffs,
     nested_handoffs,
@@ -155,7 +267,17 @@ PATTERNS: tuple[Pattern, ...] = (
     agents_as_tools,
     structured,
     thinking,
+    filtered_handoffs,
+    approvals_in_a_session,
+    approvals_in_a_conversation,
+    approvals_behind_responses,
+    limited_session,
+    compacted_session,
+    judged,
+    one_after_another,
 )
+LINKED = (conversation, previous_responses, approvals_in_a_conversation, approvals_behind_responses)
+"""Where the server holds the history, the SDK allows no filters of handoffs."""
 
 
 async def played(pattern: Pattern, *, stream: bool, safe: bool) -> list[tuple[str, str]]:
@@ -169,7 +291,7 @@ async def played(pattern: Pattern, *, stream: bool, safe: bool) -> list[tuple[st
         options["run_config"] = config(provider)
         if safe and pattern is not nested_handoffs:
             options["run_config"].call_model_input_filter = input_filter(on_error="raise")
-            if "conversation" not in pattern.__name__ and "previous" not in pattern.__name__:
+            if pattern not in LINKED:
                 options["run_config"].handoff_input_filter = handoff_filter(on_error="raise")
         await pattern(here, options, safe)
 
