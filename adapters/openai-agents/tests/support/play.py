@@ -15,7 +15,7 @@ from agents import (
     function_tool,
 )
 from convnorm_openai_agents import Hooks, NormalizingModelProvider, ledger_from_state
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 from convnorm.testing import Reply, StrictServer, call
 
@@ -65,8 +65,10 @@ class Site:
 async def site(*script: Any) -> AsyncIterator[Site]:
     """A server that plays the script."""
     async with StrictServer(script) as server:
-        client = AsyncOpenAI(base_url=server.base_url, api_key="none", max_retries=0)
-        async with client:
+        plain = DefaultAsyncHttpxClient(verify=False)  # loopback: reading certificates is slow
+        async with AsyncOpenAI(
+            base_url=server.base_url, api_key="none", max_retries=0, http_client=plain
+        ) as client:
             yield Site(server, client)
 
 
