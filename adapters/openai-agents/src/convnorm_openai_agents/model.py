@@ -11,6 +11,7 @@ from convnorm import Context, ConvnormError, Policy, normalize_request
 from convnorm.delivery import Ledger, Link
 from convnorm_openai_agents.chat import for_chat
 from convnorm_openai_agents.ledger_keeper import LedgerKeeper
+from convnorm_openai_agents.omitted import for_omitted, is_omitted
 from convnorm_openai_agents.on_error import OnError, guarded
 from convnorm_openai_agents.placeholders import named, restored, shown
 
@@ -61,6 +62,7 @@ class NormalizingModel(Model):
         if on_error == "send":
             policy = policy.model_copy(update={"unrepairable": "send"})
         self._policy = policy if self.stored else for_chat(policy)
+        self._for_omitted = for_omitted(policy)
 
     def __getattr__(self, name: str) -> Any:
         """What else the inner model has, such as `model`."""
@@ -143,7 +145,9 @@ class NormalizingModel(Model):
             ledger = self.keeper.about(link, view)
             last = None if link else self.keeper.last_request(speaker)
             context = Context(ledger=ledger, last_request=last)
-            fixed = normalize_request(body | {"input": view}, self._policy, context=context)
+            halves = self.stored and is_omitted(view)
+            policy = self._for_omitted if halves else self._policy
+            fixed = normalize_request(body | {"input": view}, policy, context=context)
             rest = (body.keys() | fixed.keys()) - OURS
             if changed := sorted(key for key in rest if body.get(key) != fixed.get(key)):
                 raise ConvnormError(
