@@ -1,7 +1,7 @@
 """A model that repairs what it is sent."""
 
 import operator
-from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ from agents import Model, OpenAIResponsesModel
 
 from convnorm import Context, ConvnormError, Policy, normalize_request
 from convnorm.delivery import Ledger, Link
+from convnorm_openai_agents.call_ids import CallIds, as_the_server_knows
 from convnorm_openai_agents.chat import for_chat
 from convnorm_openai_agents.ledger_keeper import LedgerKeeper
 from convnorm_openai_agents.omitted import for_omitted, is_omitted
@@ -101,9 +102,11 @@ class NormalizingModel(Model):
         """The inner model's response to the repaired request."""
         link = Link(previous_response_id, conversation_id)
         sent = self._repaired(input, link, model_settings, system_instructions)
+        calls = self._calls(sent)
         response = await self.inner.get_response(
             system_instructions, sent.input, model_settings, *rest, **sent.link_names, **more
         )
+        response = self._told(calls.of_response, response)
         self._answered(sent, {"id": response.response_id, "output": response.output})
         return response
 
@@ -120,14 +123,16 @@ class NormalizingModel(Model):
         """The inner model's stream for the repaired request."""
         link = Link(previous_response_id, conversation_id)
         sent = self._repaired(input, link, model_settings, system_instructions)
+        calls = self._calls(sent)
         stream = self.inner.stream_response(
             system_instructions, sent.input, model_settings, *rest, **sent.link_names, **more
         )
         try:
             async for event in stream:
-                if getattr(event, "type", None) in ENDS:
-                    self._answered(sent, event.response)
-                yield event
+                told = self._told(calls.of_event, event)
+                if getattr(told, "type", None) in ENDS:
+                    self._answered(sent, told.response)
+                yield told
         finally:  # a stream that is left early is closed now, not when it is collected
             close = getattr(stream, "aclose", None)
             if close is not None:
@@ -160,10 +165,13 @@ class NormalizingModel(Model):
                 link, sent = Link.of(fixed), restored(fixed["input"], view, view)
             else:
                 sent = named(restored(fixed["input"], view, items))
+            if link:
+                sent = as_the_server_knows(sent, ledger, link)
             same = _same(sent, items)
             repaired = not _same(fixed["input"], view)
             return Sent(given if same else sent, link, fixed, view, speaker, repaired=repaired)
-        return Sent(given, link, body, view, speaker)
+        bare = as_the_server_knows(items, None, link) if link else given
+        return Sent(bare, link, body, view, speaker)
 
     def _known(self, link: Link, settings: Any) -> dict[str, Any]:
         """What the body of the call will say beside its input, as far as it is of interest."""
@@ -176,6 +184,17 @@ class NormalizingModel(Model):
                 "conversation": link.conversation,
             }
         return {key: value for key, value in known.items() if value is not None}
+
+    def _calls(self, sent: Sent) -> CallIds:
+        """How the calls of the answer are told from those before it."""
+        ledger = self.keeper.about(sent.link, sent.given) if sent.link else None
+        return CallIds(sent.given, ledger, sent.link)
+
+    def _told(self, tell: Callable[[Any], Any], answer: Any) -> Any:
+        """An answer, or a part of it, as the SDK can take it."""
+        with guarded(self._on_error, "an answer is told as it was"):
+            return tell(answer)
+        return answer
 
     def _answered(self, sent: Sent, response: object) -> None:
         with guarded(self._on_error, "the ledger does not know of an answer"):
