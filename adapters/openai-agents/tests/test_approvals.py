@@ -8,7 +8,13 @@ from typing import Any
 import anyio
 import elsewhere
 import pytest
-from convnorm_openai_agents import Hooks, NormalizingModelProvider, ledger_from_state
+from agents import OpenAIResponsesModel
+from convnorm_openai_agents import (
+    Hooks,
+    NormalizingModelProvider,
+    ledger_from_state,
+    normalize_model,
+)
 from openai import BadRequestError
 from play import DECISIONS, LINKS, SDK, THREE_CALLS, Site, approve, config, operator, run, site
 
@@ -53,6 +59,25 @@ async def test_one_process(link: str, stream: bool, decision: str, serialise: bo
         done = await run(agent, state, **options, **more)
 
     assert done.final_output == "All done."
+    assert here.rules == [None] * 3
+    _all_answered(here.server.requests[-1])
+
+
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_agents_with_models_of_their_own(link: str, stream: bool) -> None:
+    """Models as instances need no provider: their keeper is what the hooks tell."""
+    async with site("Hello.", THREE_CALLS, "All done.") as here:
+        bare = OpenAIResponsesModel("gpt-4.1", here.client)
+        model = normalize_model(bare, on_error="raise")
+        agent = operator(model=model)
+        hooks = Hooks(model.keeper, on_error="raise")
+        options = {"stream": stream, "run_config": config(here.bare(), model=None), "hooks": hooks}
+        more = await here.link(link, await run(agent, "Hello", **options))
+        waiting = await run(agent, "Clean up", **options, **more)
+        state = await approve(waiting.to_state(), agent, "mixed", serialise=True)
+        await run(agent, state, **options, **more)
+
     assert here.rules == [None] * 3
     _all_answered(here.server.requests[-1])
 

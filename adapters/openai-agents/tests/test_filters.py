@@ -1,11 +1,13 @@
+from contextlib import suppress
 from typing import Any
 
 import pytest
-from agents import Agent, HandoffInputData, handoff
+from agents import Agent, HandoffInputData, UserError, handoff
+from agents.extensions.handoff_filters import remove_all_tools
 from agents.run_config import CallModelData, ModelInputData
 from convnorm_openai_agents import NormalizingModelProvider, handoff_filter, input_filter
 from openai import BadRequestError
-from play import THREE_CALLS, add, approve, config, operator, run, site
+from play import SDK, THREE_CALLS, add, approve, config, operator, run, site
 
 from convnorm.testing import Reply, call
 
@@ -121,3 +123,32 @@ async def test_words_that_are_added_to_a_paused_run(stream: bool) -> None:
 
     assert here.rules == [None, None]
     assert ("And tell me." in str(here.inputs[1])) == adds
+
+
+NESTED = {"nest_handoff_history": True}
+FILTERED = {"handoff_input_filter": remove_all_tools}
+
+
+@pytest.mark.parametrize("link", ["conversation_id", "auto_previous_response_id"])
+@pytest.mark.parametrize("how", [NESTED, FILTERED])
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("safe", [False, True])
+async def test_a_handoff_that_rewrites_what_the_server_holds(
+    link: str, how: dict[str, Any], stream: bool, safe: bool
+) -> None:
+    """Until 0.14.1 the SDK then forgets to answer the call of the handoff (#2151)."""
+    writer = Agent[Any](name="writer")
+    triage = Agent[Any](name="triage", handoffs=[writer])
+    async with site(Reply(call("transfer_to_writer", {}, call_id="call_MOVE")), "Fine.") as here:
+        provider: Any = here.bare()
+        if safe:
+            provider = NormalizingModelProvider(inner=provider, on_error="raise")
+        options = {"stream": stream, "run_config": config(provider, **how)}
+        with suppress(BadRequestError, UserError):  # newer ones refuse such filters themselves
+            await run(triage, HISTORY[:1], **options, **await here.link(link, None))
+
+    lost = SDK < (0, 14, 1)
+    refused = "resp-call-output-missing" if lost and not safe else None
+    assert here.rules == ([None, refused] if lost or how is NESTED else [None])
+    if safe and len(here.rules) > 1:
+        assert "call_MOVE" in [item.get("call_id") for item in here.inputs[1]]

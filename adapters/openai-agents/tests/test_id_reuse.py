@@ -38,12 +38,14 @@ async def test_the_sdk_alone() -> None:
     assert found == ({"resp-call-output-missing"} if broken else set())
 
 
-async def test_with_convnorm() -> None:
+@pytest.mark.parametrize("stream", [False, True])
+async def test_with_convnorm(stream: bool) -> None:
     """The ledger has the output that the SDK forgot: no run is refused."""
     async with site(*SCRIPT) as here:
         provider = NormalizingModelProvider(inner=here.bare(), on_error="raise")
         runs = config(provider)
-        done = await run(adder(), "add", run_config=runs, hooks=Hooks(provider), **LINKED)
+        options = {**LINKED, "stream": stream, "hooks": Hooks(provider)}
+        done = await run(adder(), "add", run_config=runs, **options)
     assert done.final_output == "Done."
     assert here.rules == [None] * (TURNS + 1)
     outputs = [item["output"] for request in here.inputs[1:] for item in request]
