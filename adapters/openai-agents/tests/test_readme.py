@@ -15,7 +15,15 @@ from convnorm.stores import MemoryStore
 pytestmark = pytest.mark.anyio
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
+MOST_LINES = 5
 EXAMPLES = re.findall(r"<!-- run -->\n```python\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_examples_are_short(number: int) -> None:
+    """What a hook needs stands in five lines, beside the imports."""
+    lines = [line for line in EXAMPLES[number].splitlines() if line]
+    assert sum(not line.startswith(("from ", "import ")) for line in lines) <= MOST_LINES
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
