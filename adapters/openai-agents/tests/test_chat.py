@@ -137,6 +137,19 @@ async def test_same_requests(stream: bool, decision: str) -> None:
     assert bodies[0] == bodies[1]
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_link_means_nothing_to_a_chat(stream: bool) -> None:
+    """The SDK passes it on, the model ignores it, and what stands beside it is repaired."""
+    given, roles = HISTORIES["orphan output"]
+    async with site("Fine.") as here:
+        provider = NormalizingModelProvider(inner=here.bare(chat=True), on_error="raise")
+        options = {"stream": stream, "run_config": config(provider)}
+        await run(Agent[Any](name="a"), given, previous_response_id="resp_0", **options)
+
+    assert here.rules == [None]
+    assert [message["role"] for message in here.bodies[0]["messages"]] == roles
+
+
 @pytest.mark.parametrize("safe", [False, True])
 async def test_from_chat_to_responses(safe: bool) -> None:
     """A Responses model takes what was said over Chat Completions, under placeholder ids."""

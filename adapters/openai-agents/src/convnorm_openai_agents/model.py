@@ -158,15 +158,13 @@ class NormalizingModel(Model):
                 raise ConvnormError(
                     f"the repair changes {', '.join(changed)}, which only the agent's settings can"
                 )
-            if link and not Link.of(fixed) and not _known_whole(ledger, link):
-                name = link.conversation or link.previous_response_id
-                raise ConvnormError(f"the repair leaves {name}, and what else it holds is unknown")
             if self.stored:  # without the placeholder, which the server refuses
-                link, sent = Link.of(fixed), restored(fixed["input"], view, view)
+                _keep(link, Link.of(fixed), ledger)
+                link = Link.of(fixed)
+                sent = restored(fixed["input"], view, view)
+                sent = as_the_server_knows(sent, ledger, link) if link else sent
             else:
                 sent = named(restored(fixed["input"], view, items))
-            if link:
-                sent = as_the_server_knows(sent, ledger, link)
             same = _same(sent, items)
             repaired = not _same(fixed["input"], view)
             return Sent(given if same else sent, link, fixed, view, speaker, repaired=repaired)
@@ -206,9 +204,12 @@ class NormalizingModel(Model):
             )
 
 
-def _known_whole(ledger: Ledger | None, link: Link) -> bool:
-    """Whether nothing is lost with a link: in a conversation others may have spoken, too."""
-    return ledger is not None and link.conversation is None and ledger.whole(link)
+def _keep(link: Link, new: Link, ledger: Ledger | None) -> None:
+    """Refuse to leave a link, unless nothing is lost: in a conversation others may have spoken."""
+    whole = ledger is not None and link.conversation is None and ledger.whole(link)
+    if link and not new and not whole:
+        name = link.conversation or link.previous_response_id
+        raise ConvnormError(f"the repair leaves {name}, and what else it holds is unknown")
 
 
 def _same(one: Sequence[Any], other: Sequence[Any]) -> bool:
