@@ -122,6 +122,28 @@ async def test_an_output_that_is_lost_on_the_way(link: str, safe: bool) -> None:
     assert sent == (["disk is well", "3"] if safe else ["3"])
 
 
+@pytest.mark.parametrize("told", [False, True])
+async def test_an_agent_that_is_a_tool(told: bool) -> None:
+    """Its run has hooks of its own: without ours, an output that is lost there is closed."""
+    calls = Reply(
+        call("run_diagnostic", check_name="disk", call_id="call_DIAG"),
+        call("add", a=1, b=2, call_id="call_SUM"),
+    )
+    async with site(Reply(call("ask", input="Go")), calls, "Inner.", "Outer.") as here:
+        provider = NormalizingModelProvider(inner=here.bare(), on_error="raise")
+        hooks = Hooks(provider)
+        inner = Agent[Any](name="inner", model="gpt-4.1", tools=[add, run_diagnostic])
+        held = await here.link("conversation_id", None)
+        tool = inner.as_tool("ask", "Asks.", hooks=hooks if told else None, **held)
+        runs = config(provider, call_model_input_filter=without_outputs)
+        await run(Agent[Any](name="outer", tools=[tool]), "Go", run_config=runs, hooks=hooks)
+
+    assert here.rules == [None] * 4
+    outputs = {item["call_id"]: item["output"] for item in here.inputs[2]}
+    assert outputs["call_SUM"] == "3"
+    assert ("disk is well" if told else "No result was recorded") in outputs["call_DIAG"]
+
+
 TELLS_THE_MODEL = "tool_not_found_behavior" in {field.name for field in fields(RunConfig)}
 
 
