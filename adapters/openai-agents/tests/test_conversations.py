@@ -4,6 +4,7 @@ import pickle
 from contextlib import suppress
 from typing import Any
 
+import anyio
 import pytest
 from agents import Agent, RunState
 from agents.run_config import CallModelData, ModelInputData
@@ -63,6 +64,38 @@ async def test_the_same_call_ids_in_two_conversations(link: str, stream: bool) -
     assert here.rules == [None] * 4
     sent = [[item["output"] for item in given if "output" in item] for given in here.inputs[2:]]
     assert sent == [["1", "disk is well"], ["2", "disk is well"]]
+
+
+def reply(request: Any) -> Any:
+    """Asks for the sum of what the user names, under an id that all use; then says it."""
+    texts = [item["content"] for item in request.seen if item.get("role") == "user"]
+    outputs = [item["output"] for item in request.seen if "output" in item]
+    number = int(texts[-1])
+    return outputs[-1] if outputs else Reply(call("add", a=number, b=1, call_id="call_0"))
+
+
+@pytest.mark.parametrize("link", ["conversation_id", "auto_previous_response_id", "local"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_many_runs_at_a_time(link: str, stream: bool) -> None:
+    """Runs that share a provider, and call ids, and all wait for each other, mix nothing up."""
+    async with site() as here:
+        here.server.play(reply)
+        provider = NormalizingModelProvider(inner=here.bare(), on_error="raise")
+        options: dict[str, Any] = {"stream": stream, "hooks": Hooks(provider)}
+        runs = config(provider, call_model_input_filter=without_sums)
+        found: dict[int, str] = {}
+
+        async def one(number: int) -> None:
+            done = await run(AGENT, str(number), run_config=runs, **options, **links[number])
+            found[number] = done.final_output
+
+        links = [await here.link(link, None) for _ in range(20)]
+        async with anyio.create_task_group() as tasks:
+            for number in range(20):
+                tasks.start_soon(one, number)
+
+    assert found == {number: str(number + 1) for number in range(20)}
+    assert set(here.rules) == {None}
 
 
 @pytest.mark.parametrize("safe", [False, True])

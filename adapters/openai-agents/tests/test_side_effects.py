@@ -85,8 +85,8 @@ USED_TWICE = [
 async def test_no_message_is_sent_again(link: str, stream: bool, given: Any) -> None:
     """With provider and filter all is sent once to a server that holds it, repaired or not.
 
-    A list that uses call ids twice is repaired before the run: of what the filter changes there, the
-    SDK would not know either that it was sent.
+    A list that uses call ids twice is repaired before the run: of what the filter changes there,
+    the SDK would not know either that it was sent.
     """
     async with site(*SUMS) as here:
         more = await here.link(link, None)
