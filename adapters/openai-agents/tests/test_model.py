@@ -62,6 +62,18 @@ async def test_nothing_given_is_changed() -> None:
     assert here.inputs != [given]
 
 
+@pytest.mark.parametrize("policy", [None, "openai.responses", Policy(target="openai.responses")])
+@pytest.mark.parametrize("chat", [False, True])
+async def test_a_policy_may_be_a_name(policy: Any, chat: bool) -> None:
+    """Whose rules hold is said by a policy, by a target's name, or by nothing."""
+    async with site("Fine.") as here:
+        bare = here.bare(chat=chat)
+        provider = NormalizingModelProvider(policy, inner=bare, on_error="raise")
+        await run(Agent[Any](name="a"), ORPHAN, run_config=config(provider))
+
+    assert here.rules == [None]
+
+
 @pytest.mark.parametrize("link", ["conversation_id", "previous_response_id"])
 @pytest.mark.parametrize("known", [False, True])
 async def test_what_else_a_link_holds_is_not_lost(link: str, known: bool) -> None:

@@ -14,10 +14,13 @@ from agents import (
     ModelSettings,
     OpenAIConversationsSession,
     OpenAIResponsesCompactionSession,
+    OutputGuardrail,
     SQLiteSession,
+    StopAtTools,
     handoff,
 )
 from agents.extensions.handoff_filters import remove_all_tools
+from agents.extensions.memory import AdvancedSQLiteSession
 from agents.memory import SessionSettings
 from convnorm_openai_agents import (
     Hooks,
@@ -185,6 +188,41 @@ async def approvals_in_a_session(here: Site, options: dict[str, Any], safe: bool
     store.close()
 
 
+async def guarded_approvals(here: Site, options: dict[str, Any], safe: bool) -> None:
+    """Releases from 0.22.0 to 0.23.1 leave an output without its call behind this one (#4827)."""
+
+    async def harmless(context: Any, agent: Any, output: Any) -> GuardrailFunctionOutput:
+        return GuardrailFunctionOutput(output_info=None, tripwire_triggered=False)
+
+    store = SQLiteSession("one")
+    session = NormalizingSession(store, on_error="raise") if safe else store
+    agent = operator(
+        output_guardrails=[OutputGuardrail(guardrail_function=harmless)],
+        tool_use_behavior=StopAtTools(stop_at_tool_names=["other"]),
+    )
+    here.server.play(Reply(call("run_cleanup", target="a")), "Done.", "Bye.")
+    waiting = await run(agent, "Clean up", session=session, **options)
+    state = await approve(waiting.to_state(), agent, "approve", serialise=True)
+    await run(agent, state, session=session, **options)
+    await run(agent, "Bye", session=session, **options)
+    store.close()
+
+
+async def advanced_session(here: Site, options: dict[str, Any], safe: bool) -> None:
+    """A session with branches and books of its own, which are asked through ours."""
+    store = AdvancedSQLiteSession(session_id="one", create_tables=True)
+    session: Any = NormalizingSession(store, on_error="raise") if safe else store
+    here.server.play(Reply(call("add", a=1, b=2)), "Three.", "Yes.", "No.")
+    agent = Agent[Any](name="adder", tools=[add])
+    for text in ("1 + 2?", "Sure?"):
+        result = await run(agent, text, session=session, **options)
+        await session.store_run_usage(result)
+    await session.create_branch_from_turn(2)
+    await run(agent, "Really?", session=session, **options)
+    assert len(await session.list_branches()) > 1
+    store.close()
+
+
 async def approvals_in_a_conversation(here: Site, options: dict[str, Any], safe: bool) -> None:
     """The same in a conversation of the server's, with one call at a time."""
     held = (await here.client.conversations.create()).id
@@ -275,6 +313,8 @@ PATTERNS: tuple[Pattern, ...] = (
     compacted_session,
     judged,
     one_after_another,
+    guarded_approvals,
+    advanced_session,
 )
 LINKED = (conversation, previous_responses, approvals_in_a_conversation, approvals_behind_responses)
 """Where the server holds the history, the SDK allows no filters of handoffs."""

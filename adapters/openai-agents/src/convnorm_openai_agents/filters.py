@@ -16,7 +16,7 @@ HandoffFilter = Callable[[HandoffInputData], Any]
 
 
 def input_filter(
-    policy: Policy | None = None,
+    policy: Policy | str | None = None,
     *,
     chain: InputFilter | None = None,
     whole: bool = False,
@@ -38,7 +38,7 @@ def input_filter(
 
 
 def handoff_filter(
-    policy: Policy | None = None,
+    policy: Policy | str | None = None,
     *,
     chain: HandoffFilter | None = None,
     on_error: OnError = "send",

@@ -49,7 +49,7 @@ class NormalizingModel(Model):
     def __init__(
         self,
         inner: Model,
-        policy: Policy | None = None,
+        policy: Policy | str | None = None,
         *,
         keeper: LedgerKeeper | None = None,
         on_error: OnError = "send",
@@ -59,7 +59,8 @@ class NormalizingModel(Model):
         self.stored = isinstance(inner, OpenAIResponsesModel)
         """Whether the server can hold a part of the history."""
         self._on_error: OnError = on_error
-        policy = policy or Policy.for_target("openai.responses")
+        policy = policy or "openai.responses"
+        policy = Policy.for_target(policy) if isinstance(policy, str) else policy
         if on_error == "send":
             policy = policy.model_copy(update={"unrepairable": "send"})
         self._policy = policy if self.stored else for_chat(policy)
@@ -218,7 +219,7 @@ def _same(one: Sequence[Any], other: Sequence[Any]) -> bool:
 
 def normalize_model(
     model: Model,
-    policy: Policy | None = None,
+    policy: Policy | str | None = None,
     *,
     keeper: LedgerKeeper | None = None,
     on_error: OnError = "send",

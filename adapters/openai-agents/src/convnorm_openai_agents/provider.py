@@ -17,7 +17,7 @@ class NormalizingModelProvider(ModelProvider):
 
     def __init__(
         self,
-        policy: Policy | None = None,
+        policy: Policy | str | None = None,
         *,
         inner: ModelProvider | None = None,
         ledger: Ledger | None = None,

@@ -19,7 +19,11 @@ WHOLE = Context(store=True)
 
 
 def repaired(
-    items: Sequence[Any], policy: Policy | None, context: Context, on_error: OnError, what: str
+    items: Sequence[Any],
+    policy: Policy | str | None,
+    context: Context,
+    on_error: OnError,
+    what: str,
 ) -> list[Any]:
     """The items with what is wrong in them repaired; the caller's own wherever nothing is."""
     with guarded(on_error, f"{what}: sent as it was"):

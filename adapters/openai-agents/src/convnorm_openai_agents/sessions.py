@@ -21,7 +21,7 @@ class NormalizingSession:
     """Reads the session `inner` repaired; what is stored stays as it is."""
 
     def __init__(
-        self, inner: Session, policy: Policy | None = None, *, on_error: OnError = "send"
+        self, inner: Session, policy: Policy | str | None = None, *, on_error: OnError = "send"
     ) -> None:
         if isinstance(inner, OpenAIConversationsSession):
             raise TypeError(
@@ -79,7 +79,7 @@ class NormalizingConversationsSession(OpenAIConversationsSession):
     """A session in OpenAI's Conversations that is read repaired."""
 
     def __init__(
-        self, policy: Policy | None = None, *, on_error: OnError = "send", **options: Any
+        self, policy: Policy | str | None = None, *, on_error: OnError = "send", **options: Any
     ) -> None:
         super().__init__(**options)
         self._policy = policy
@@ -99,7 +99,7 @@ class NormalizingConversationsSession(OpenAIConversationsSession):
             AS_STORED.reset(token)
 
 
-def read(items: Sequence[Any], policy: Policy | None, on_error: OnError) -> list[Any]:
+def read(items: Sequence[Any], policy: Policy | str | None, on_error: OnError) -> list[Any]:
     """The items of a session, repaired up to the first call that may still be answered."""
     end = len(items)
     with guarded(on_error, "a session is read as it is"):
