@@ -83,7 +83,11 @@ async def test_agents_with_models_of_their_own(link: str, stream: bool) -> None:
 
 
 FIRST_CALL = Reply(call("run_diagnostic", check_name="net", call_id="call_NET"))
-JOBS = tuple(product(LINKS, [False, True], DECISIONS))
+JOBS = {
+    False: tuple(product(LINKS, [False, True], ["mixed"])),
+    True: tuple(product(LINKS, [False, True], DECISIONS)),
+}
+"""By whether convnorm is there: links, streamed or not, and decisions."""
 
 
 @pytest.mark.parametrize("safe", [False, True])
@@ -97,7 +101,7 @@ async def test_another_process(safe: bool) -> None:
     async with site() as here:
         runs = config(here.bare())
         jobs = []
-        for link, stream, decision in JOBS:
+        for link, stream, decision in JOBS[safe]:
             here.server.play("Hello.", FIRST_CALL, THREE_CALLS)
             first = await run(agent, "Hello", run_config=runs)
             more = await here.link(link, first)
@@ -105,13 +109,13 @@ async def test_another_process(safe: bool) -> None:
             text = waiting.to_state().to_string()
             jobs.append({"text": text, "decision": decision, "stream": stream})
         paused = len(here.server.requests)
-        here.server.play(*["All done."] * len(JOBS))
+        here.server.play(*["All done."] * len(JOBS[safe]))
         ends = await in_another_process(here, jobs, safe=safe)
 
-    broken = [not safe and SDK < (0, 14, 5) and link != "local" for link, _, _ in JOBS]
+    broken = [not safe and SDK < (0, 14, 5) and link != "local" for link, _, _ in JOBS[safe]]
     assert ends == [None if lost else "All done." for lost in broken]
     for (link, _, _), lost, request in zip(
-        JOBS, broken, here.server.requests[paused:], strict=True
+        JOBS[safe], broken, here.server.requests[paused:], strict=True
     ):
         assert request.rule == ("resp-call-output-missing" if lost else None)
         outputs = [item["call_id"] for item in request.body["input"] if "output" in item]

@@ -1,4 +1,4 @@
-"""Whatever a model asks, however a run goes on: all is accepted, and each call has its own output."""
+"""Whatever a model asks, however a run goes on: nothing is refused, each call has its own output."""
 
 import os
 from collections import defaultdict, deque
@@ -21,13 +21,13 @@ from play import config, run, site
 from convnorm.testing import Reply, call
 
 
-@function_tool
+@function_tool  # type: ignore[untyped-decorator]  # no types where mypy runs
 def quick(number: int) -> str:
     """Returns at once."""
     return f"quick {number}"
 
 
-@function_tool(needs_approval=True)
+@function_tool(needs_approval=True)  # type: ignore[untyped-decorator]  # as above
 def careful(number: int) -> str:
     """Waits for approval."""
     return f"careful {number}"
