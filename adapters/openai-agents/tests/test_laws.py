@@ -1,4 +1,4 @@
-"""Whatever a model asks, however a run goes on: nothing is refused, each call has its own output."""
+"""Whatever a model asks, and however a run goes on: each call has its own output."""
 
 import os
 from collections import defaultdict, deque
