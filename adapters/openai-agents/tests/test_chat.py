@@ -11,9 +11,13 @@ from convnorm_openai_agents import (
     NormalizingSession,
     normalize_model,
 )
+from convnorm_openai_agents.chat import for_apart, for_chat, is_apart
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from openai import BadRequestError
 from play import SDK, THREE_CALLS, add, approve, config, operator, run, site
 
+from convnorm import Policy, normalize_request
 from convnorm.testing import Reply, call
 
 pytestmark = pytest.mark.anyio
@@ -163,3 +167,23 @@ async def test_from_chat_to_responses(safe: bool) -> None:
     assert str(here.inputs[0]).count("Hello.") == 2
     refused = not safe and SDK < (0, 20)
     assert here.rules == ["resp-id-prefix" if refused else None]
+
+
+ITEMS = st.lists(
+    st.sampled_from(
+        [called(FIRST), called(SECOND), returned(FIRST), returned(SECOND), said("Hm."), NEW]
+    ),
+    max_size=9,
+)
+CHAT = for_chat(Policy.for_target("openai.responses", unrepairable="send"))
+
+
+@given(ITEMS)
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_where_nothing_is_apart_nothing_is_moved(items: list[Any]) -> None:
+    """The pass that most histories go without would do nothing to them, nor to their repairs."""
+    body = {"model": "gpt-4.1", "input": items}
+
+    assert is_apart(items) or normalize_request(body, CHAT) == normalize_request(
+        body, for_apart(CHAT)
+    )

@@ -37,7 +37,7 @@ AGENT = Agent[Any](name="a", tools=[quick, careful])
 IDS = st.sampled_from(["call_0", "call_0", "call_1", "call_Zk3vQ9pLw2", "call_8fHq1xTbR4"])
 
 
-EXAMPLES = 400 if os.environ.get("CONVNORM_PROFILE") == "thorough" else 30
+EXAMPLES = 200 if os.environ.get("CONVNORM_PROFILE") == "thorough" else 30
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def script(play: Play) -> list[Any]:
             Reply(*(call(tool, number=next(numbers), call_id=own) for tool, own in turn))
             for turn in play.turns
         ),
-        "Done.",
+        *("Done.", "Bye."),
     ]
 
 
@@ -105,7 +105,7 @@ def losing(play: Play) -> Any:
 
 
 async def played(play: Play) -> Any:
-    """The requests of a play."""
+    """The requests of a play, and of the run behind it."""
     store = SQLiteSession("one")
     async with site("Hello.", *script(play)) as here:
 
@@ -129,6 +129,12 @@ async def played(play: Play) -> Any:
             if play.moves:
                 options = knowing(ledger=ledger_from_state(state))
             result = await run(AGENT, state, **options, **more)
+        words: Any = "Bye"
+        if play.link == "local":
+            words = [*result.to_input_list(), {"role": "user", "content": words}]
+        elif play.link.endswith("response_id"):
+            more = {"previous_response_id": result.last_response_id}
+        result = await run(AGENT, words, **options, **more)
     store.close()
     return result, here
 
@@ -145,7 +151,7 @@ def test_each_call_has_its_own_output(play: Play) -> None:
     result, here = anyio.run(played, play)
 
     assert here.rules == [None] * len(here.rules)
-    assert result.final_output == "Done."
+    assert result.final_output == "Bye."
     calls: dict[str, deque[Any]] = defaultdict(deque)
     answered = 0
     for item in here.server.requests[-1].seen:

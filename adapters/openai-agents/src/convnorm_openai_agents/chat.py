@@ -1,12 +1,15 @@
 """What a model needs that is called over Chat Completions, though its items are of Responses."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from convnorm import Policy
+from convnorm.delivery.items import ANSWERS, OUTPUTS, answered_id
 from convnorm.dialects.dialect import Call
 from convnorm.edits import Edit, Move
 from convnorm.ir import History
 from convnorm.pairing import pair_up
+from convnorm.wire import fields
 
 NOT_SENT = frozenset({"settle_link", "strip_ids", "repair_reasoning"})
 """Passes about what the SDK leaves out of a Chat Completions request, or turns into something else:
@@ -42,7 +45,34 @@ class OutputsBehindCalls:
                 )
 
 
+def is_apart(items: Sequence[Any]) -> bool:
+    """Whether an output stands elsewhere than behind the calls that were made with its own.
+
+    Most histories are in order, and the pass would have to look at each item to find that out.
+    """
+    batch: set[Any] = set()
+    before = ""
+    for item in items:
+        keys = fields(item) or {}
+        kind = str(keys.get("type"))
+        if kind in ANSWERS:
+            batch = {keys.get("call_id"), *(batch if before == "call" else ())}
+            before = "call"
+        elif kind in OUTPUTS:
+            if before == "" or answered_id(keys) not in batch:
+                return True
+            before = "output"
+        else:
+            before = ""
+    return False
+
+
 def for_chat(policy: Policy) -> Policy:
-    """The policy without what is not sent, and with what Chat Completions asks for."""
+    """The policy without what is not sent."""
     passes = [pass_ for pass_ in policy.passes if pass_.name not in NOT_SENT]
-    return policy.model_copy(update={"passes": (*passes, OutputsBehindCalls())})
+    return policy.model_copy(update={"passes": tuple(passes)})
+
+
+def for_apart(policy: Policy) -> Policy:
+    """The policy with what Chat Completions asks for beside."""
+    return policy.model_copy(update={"passes": (*policy.passes, OutputsBehindCalls())})

@@ -10,7 +10,7 @@ from agents import Model, OpenAIResponsesModel
 from convnorm import Context, ConvnormError, Policy, normalize_request
 from convnorm.delivery import Ledger, Link
 from convnorm_openai_agents.call_ids import CallIds, as_the_server_knows
-from convnorm_openai_agents.chat import for_chat
+from convnorm_openai_agents.chat import for_apart, for_chat, is_apart
 from convnorm_openai_agents.ledger_keeper import LedgerKeeper
 from convnorm_openai_agents.omitted import for_omitted, is_omitted
 from convnorm_openai_agents.on_error import OnError, guarded
@@ -64,7 +64,8 @@ class NormalizingModel(Model):
         if on_error == "send":
             policy = policy.model_copy(update={"unrepairable": "send"})
         self._policy = policy if self.stored else for_chat(policy)
-        self._for_omitted = for_omitted(policy)
+        self._more = for_omitted(policy) if self.stored else for_apart(self._policy)
+        """With a pass that most histories do not need."""
 
     def __getattr__(self, name: str) -> Any:
         """What else the inner model has, such as `model`."""
@@ -151,8 +152,8 @@ class NormalizingModel(Model):
             ledger = self.keeper.about(link, view)
             last = None if link else self.keeper.last_request(speaker)
             context = Context(ledger=ledger, last_request=last)
-            halves = self.stored and is_omitted(view)
-            policy = self._for_omitted if halves else self._policy
+            asks = is_omitted if self.stored else is_apart
+            policy = self._more if last is not None or asks(view) else self._policy
             fixed = normalize_request(body | {"input": view}, policy, context=context)
             rest = (body.keys() | fixed.keys()) - OURS
             if changed := sorted(key for key in rest if body.get(key) != fixed.get(key)):
