@@ -27,7 +27,7 @@ def adder() -> Agent[Any]:
 async def test_the_sdk_alone() -> None:
     """Until 0.17.7 the SDK takes a new output for one it has sent, when its address is the same."""
     broken = SDK < (0, 17, 7)
-    for _ in range(20 if broken else 2):  # addresses are reused by chance: until it has happened
+    for _ in range(100 if broken else 2):  # addresses are reused by chance: until it has happened
         async with site(*SCRIPT) as here:
             with suppress(BadRequestError):
                 await run(adder(), "add", run_config=config(here.bare()), **LINKED)

@@ -37,7 +37,7 @@ AGENT = Agent[Any](name="a", tools=[quick, careful])
 IDS = st.sampled_from(["call_0", "call_0", "call_1", "call_Zk3vQ9pLw2", "call_8fHq1xTbR4"])
 
 
-EXAMPLES = 200 if os.environ.get("CONVNORM_PROFILE") == "thorough" else 30
+EXAMPLES = 200 if os.environ.get("CONVNORM_PROFILE") == "thorough" else 20
 
 
 @dataclass(frozen=True)
