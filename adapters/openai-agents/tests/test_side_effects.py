@@ -51,11 +51,13 @@ ADDER = Agent[Any](name="adder", tools=[add])
 @pytest.mark.parametrize("stream", [False, True])
 async def test_rewriting_in_a_filter_by_the_sdk_alone(link: str, stream: bool) -> None:
     """Of a message that a filter rewrites, the SDK does not know that it was sent."""
-    async with site(*SUMS) as here:
+    sums = [Reply(call("add", a=at, b=0)) for at in range(6)]
+    async with site(*sums, "Done.") as here:
         runs = config(here.bare(), call_model_input_filter=in_other_words)
         await run(ADDER, "add", stream=stream, run_config=runs, **await here.link(link, None))
 
-    assert users(here)[:2] == [1, 1]  # and ever after, where no address is used again (#3620)
+    again = users(here)[1:]
+    assert any(again) if SDK < (0, 17, 7) else all(again)  # #3620 can hide it, now and then
 
 
 FOREIGN = {"role": "user", "content": [{"type": "text", "text": "add"}]}
