@@ -50,6 +50,20 @@ async def test_agents_of_one_conversation_have_histories_of_their_own() -> None:
     assert json.dumps(third[: len(first)]) == json.dumps(first)
 
 
+async def test_conversations_that_look_alike_are_kept_apart() -> None:
+    """Two users ask the same, and what one's tool returned is not told to the other."""
+    other = "call_8sXk2Qp91Lm"
+    hers = [{**item, "call_id": other} if "call_id" in item else item for item in GROWN[:3]]
+    async with site("Wait.", "Three.", "Wait.") as here:
+        provider = NormalizingModelProvider(inner=here.bare(), on_error="raise")
+        for given in (HISTORY, GROWN, [*hers, *GROWN[3:4], QUESTION]):
+            await run(Agent[Any](name="a"), given, run_config=config(provider))
+
+    assert CALL in str(here.inputs[1])
+    assert CALL not in str(here.inputs[2])
+    assert here.rules == [None, None, None]
+
+
 async def test_a_refused_request_was_not_sent() -> None:
     """What was never answered binds nothing: the late output stands behind its call."""
     async with site({"failure": 400, "message": "no"}, "Three.") as here:

@@ -6,6 +6,7 @@ from typing import Any
 
 from agents.models.fake_id import FAKE_RESPONSES_ID
 
+from convnorm import envelope
 from convnorm.delivery import Ledger, Link
 from convnorm.wire import fields
 
@@ -38,9 +39,13 @@ class LedgerKeeper:
         self._strands = [] if ledger is None else [Strand(ledger, Link())]
         self._last: dict[Hashable, Sequence[Any]] = {}
 
-    def last_request(self, speaker: Hashable) -> Sequence[Any] | None:
-        """The history that this speaker was last sent, if it was repaired and answered."""
-        return self._last.get(speaker)
+    def last_request(self, speaker: Hashable, items: Sequence[Any]) -> Sequence[Any] | None:
+        """The history that this speaker was last sent, if it was repaired and answered.
+
+        Another conversation can begin alike: what its calls are is not told in these items.
+        """
+        last = self._last.get(speaker, ())
+        return last if last and _call_ids(last) <= _call_ids(items) else None
 
     def remember(self, speaker: Hashable, items: Sequence[Any] | None) -> None:
         """A repaired history was answered, or none: of the speakers, the latest are remembered."""
@@ -152,3 +157,13 @@ def _ids(items: Iterable[Any]) -> Iterator[str]:
         own = item.get("id") if isinstance(item, Mapping) else None
         if isinstance(own, str) and own != FAKE_RESPONSES_ID:
             yield own
+
+
+def _call_ids(items: Sequence[Any]) -> set[str]:
+    """The calls that are made, answered or quoted."""
+    found: set[str | None] = set()
+    for keys in (fields(item) or {} for item in items):
+        made, text = keys.get("call_id"), str(keys.get("content", ""))
+        quoted = envelope.quoted(text)
+        found |= {made, quoted[0] if quoted else None, envelope.quoted_call_id(text)}
+    return {call_id for call_id in found if isinstance(call_id, str)}

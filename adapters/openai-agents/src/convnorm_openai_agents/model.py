@@ -150,7 +150,7 @@ class NormalizingModel(Model):
         speaker = (body.get("model"), instructions, hash(repr(view[:1])))
         with guarded(self._on_error, "the request is sent as it was"):
             ledger = self.keeper.about(link, view)
-            last = None if link else self.keeper.last_request(speaker)
+            last = None if link else self.keeper.last_request(speaker, view)
             context = Context(ledger=ledger, last_request=last)
             asks = is_omitted if self.stored else is_apart
             policy = self._more if last is not None or asks(view) else self._policy
