@@ -13,9 +13,9 @@ from convnorm_agent_framework import (
 )
 from framework import CLIENTS, agent, said, seen_texts
 from service import Desk, desk, turn
-from talk import answer, cancelled, cancelled_in_tool, remembers, slow
+from talk import Adder, add, answer, cancelled, cancelled_in_tool, remembers, slow
 
-from convnorm.testing import Reply, StrictServer, call, delay
+from convnorm.testing import Reply, StrictServer, call, delay, reasoning
 
 pytestmark = [
     pytest.mark.anyio,
@@ -113,6 +113,71 @@ async def test_a_turn_that_was_left(
         assert "A1, and more".startswith(texts[1])
 
 
+@KINDS
+async def test_a_turn_left_behind_its_calls(
+    strict_server: StrictServer, kind: str, store: bool | None, stream: bool
+) -> None:
+    """Calls that came whole are kept with what they returned, and one that nobody ran is closed."""
+    first, second = call("add", {"a": 1, "b": 2}), call("slow", {"a": 7})
+    strict_server.play(Reply(first), Reply("A1, and", second), "A2")
+    async with CLIENTS[kind](strict_server) as client:
+        one = remembering(normalize_client(client, on_error="raise"), store, tools=[add, slow])
+        session = one.create_session()
+        await cancelled_in_tool(one, "U1", stream=stream, session=session)
+        session = elsewhere(session)
+        await answer(one, "U2", stream=stream, session=session)
+
+    assert refused(strict_server) == []
+    (*_, last) = strict_server.requests
+    assert [text for text in seen_texts(last) if text in ("U1", "A1, and", "U2")] == (
+        ["U1", "A1, and", "U2"]
+    )
+    assert [(name, output == "3") for name, output in exchanges(last)] == (
+        [("add", True), ("slow", False)]
+    )
+
+
+@KINDS
+async def test_half_a_call_is_not_kept(
+    strict_server: StrictServer, kind: str, store: bool | None, stream: bool
+) -> None:
+    """Whoever leaves a stream in the middle of a call leaves no call behind."""
+    strict_server.play(Reply("A1", call("add", {"a": 1, "b": 2}), delay(1)), "A2")
+    async with CLIENTS[kind](strict_server) as client:
+        one = remembering(normalize_client(client, on_error="raise"), store, tools=[add])
+        session = one.create_session()
+        running = one.run(said("U1"), stream=True, session=session)
+        async for update in running:
+            if any(content.type == "function_call" for content in update.contents):
+                break
+        await answer(one, "U2", stream=stream, session=elsewhere(session))
+
+    assert refused(strict_server) == []
+    assert exchanges(strict_server.requests[-1]) == []
+    texts = [text for text in seen_texts(strict_server.requests[-1]) if text in ("U1", "A1", "U2")]
+    assert texts == ["U1", "A1", "U2"]
+
+
+def refused(server: StrictServer) -> list[str | None]:
+    return [request.rule for request in server.requests if request.status != 200]
+
+
+def exchanges(request: Any) -> list[tuple[str, str]]:
+    """The calls that the model saw, with what answered them."""
+    calls, found = {}, []
+    for item in request.seen:
+        for one in item.get("tool_calls", ()):
+            calls[one["id"]] = one["function"]["name"]
+        if item.get("type") == "function_call":
+            calls[item["call_id"]] = item["name"]
+        if "tool_call_id" in item:
+            found.append((calls[item["tool_call_id"]], item["content"]))
+        if item.get("type") == "function_call_output":
+            found.append((calls[item["call_id"]], item["output"]))
+    assert len(found) == len(calls)
+    return found
+
+
 async def test_store_switched_off_and_on(strict_server: StrictServer, stream: bool) -> None:
     """A turn that the server did not store is told to it by the next one that it stores."""
     strict_server.play("A1", "A2", "A3")
@@ -160,6 +225,21 @@ async def test_a_ledger_that_goes_with_the_session(
     told = ["U1"] if remembers("responses", None, stream=stream) else []
     seen = seen_texts(strict_server.requests[-1])
     assert [text for text in seen if text.startswith("U")] == [*told, "U2"]
+
+
+async def test_a_ledger_knows_the_end_of_a_tool_loop(
+    strict_server: StrictServer, stream: bool
+) -> None:
+    """What the session keeps is the end of the chain, also where a turn took several requests."""
+    strict_server.play(Adder(reasoning()))
+    async with CLIENTS["responses"](strict_server) as client:
+        normalize_client(client, on_error="raise")
+        one = agent(client, "a", tools=[add], context_providers=[LedgerProvider()])
+        session = one.create_session()
+        await answer(one, "U1", stream=stream, session=session)
+
+    state = json.dumps(session.to_dict()["state"])
+    assert f'"link": "{session.service_session_id}"' in state
 
 
 async def test_checkpoints_grow_by_what_was_said(strict_server: StrictServer, stream: bool) -> None:

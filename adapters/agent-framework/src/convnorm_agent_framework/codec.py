@@ -50,11 +50,15 @@ class Codec:
         """The wire elements, in order."""
         return [unit.element for unit in self.units]
 
+    def are_own(self, elements: Sequence[Any]) -> bool:
+        """Whether these are all elements of this codec, in their places."""
+        return len(elements) == len(self.units) and all(
+            element is unit.element for element, unit in zip(elements, self.units, strict=True)
+        )
+
     def messages_of(self, elements: Sequence[Any]) -> list[Any]:
         """The messages behind the elements that convnorm left, moved, changed or made."""
-        if len(elements) == len(self.units) and all(
-            element is unit.element for element, unit in zip(elements, self.units, strict=True)
-        ):
+        if self.are_own(elements):
             return list(self.messages)
         found = list(self._found(elements))
         built: list[Any] = []
@@ -73,14 +77,21 @@ class Codec:
         """Each element with the unit it is, or was before it was changed."""
         elements = list(elements)
         kept = {id(element) for element in elements}
-        gone = [unit for unit in self.units if id(unit.element) not in kept]
+        gone: dict[object, list[Unit]] = {}
+        for one in self.units:
+            if id(one.element) not in kept:
+                gone.setdefault(_clue(one.element), []).append(one)
         for element in elements:
-            unit = self._by_element.get(id(element))
-            if unit is None:
-                unit = next((one for one in gone if _is_changed(one, element)), None)
-                if unit is not None:
-                    gone.remove(unit)
-            yield unit, element
+            if (own := self._by_element.get(id(element))) is not None:
+                yield own, element
+                continue
+            left = gone.get(_clue(element), [])
+            # What was sent before comes again in equal elements.
+            equal = next((one for one in left if one.element == element), None)
+            unit = equal or next((one for one in left if _is_changed(one, element)), None)
+            if unit is not None:
+                left.remove(unit)
+            yield unit, element if equal is None else equal.element
 
     def _message(self, at: int, group: list[tuple[Unit | None, Any]]) -> Any:
         original = self.messages[at]
@@ -141,7 +152,7 @@ def _sendable(message: Any) -> Any:
     return _copy(
         message,
         [
-            _with(content, result=_output(content)) if _is_object(content) else content
+            _answering(content, output_of(content)) if _is_object(content) else content
             for content in message.contents
         ],
     )
@@ -235,7 +246,7 @@ def _call_item(content: Any) -> dict[str, Any] | None:
             return {
                 "type": "function_call_output",
                 "call_id": content.call_id,
-                "output": _output(content),
+                "output": output_of(content),
             }
     return None
 
@@ -245,7 +256,7 @@ def _reasoning(thought: Sequence[Any]) -> dict[str, Any]:
         "type": "reasoning",
         "summary": [{"type": "summary_text", "text": one.text} for one in thought if one.text],
     }
-    own, sealed = _id(thought[0]), next(filter(None, map(_sealed, thought)), None)
+    own, sealed = _id(thought[0]), next(filter(None, map(sealed_of, thought)), None)
     return item | ({"id": own} if own else {}) | ({"encrypted_content": sealed} if sealed else {})
 
 
@@ -255,7 +266,8 @@ def _id(content: Any) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _sealed(content: Any) -> str | None:
+def sealed_of(content: Any) -> str | None:
+    """The sealed form of a thought."""
     found = content.protected_data or content.additional_properties.get("encrypted_content")
     return found if isinstance(found, str) else None
 
@@ -274,7 +286,7 @@ def _arguments(given: Any) -> Any:
     return given if isinstance(given, str) else json.dumps(given, default=str)
 
 
-def _output(content: Any) -> str:
+def output_of(content: Any) -> str:
     """What a tool returned, as text."""
     result = content.result
     if isinstance(result, str):
@@ -290,7 +302,11 @@ def _chat(at: int, message: Any) -> Iterator[Unit]:
     parts: dict[int, Any] = {}
     for content in message.contents:
         if content.type == "function_result" and content.call_id:
-            element = {"role": "tool", "tool_call_id": content.call_id, "content": _output(content)}
+            element = {
+                "role": "tool",
+                "tool_call_id": content.call_id,
+                "content": output_of(content),
+            }
             yield Unit(at, (content,), element)
             continue
         part = _chat_part(content)
@@ -324,14 +340,17 @@ def _chat_part(content: Any) -> dict[str, Any] | None:
 # ---------------------------------------------------------------- reading
 
 
+def _clue(element: Mapping[str, Any]) -> tuple[str, Any, Any]:
+    """What an element keeps however it is changed."""
+    ids = (element.get(key) for key in ("call_id", "tool_call_id", "encrypted_content"))
+    return (_role(element), element.get("type"), next(filter(None, ids), None))
+
+
 def _is_changed(unit: Unit, element: Mapping[str, Any]) -> bool:
     """Whether an element is what became of a unit."""
     was = unit.element
-    if _role(was) != _role(element) or was.get("type") != element.get("type"):
-        return False
-    for key in ("call_id", "tool_call_id", "encrypted_content"):
-        if was.get(key) or element.get(key):
-            return was.get(key) == element.get(key)
+    if _clue(was)[2] is not None:
+        return True
     if was.get("type") == "reasoning":
         return bool(was["summary"] == element.get("summary"))
     calls = {call.get("id") for call in was.get("tool_calls", ())}
@@ -353,11 +372,11 @@ def _changed(unit: Unit, element: Mapping[str, Any]) -> Iterator[Any]:
         case "function_call":
             yield _call(first, element, element["arguments"], element.get("id"))
         case "function_call_output":
-            yield _with(first, result=element["output"])
+            yield _answering(first, element["output"])
         case "message":
             yield from _said(element, unit.parts)
         case _ if element["role"] == "tool":
-            yield _with(first, result=element["content"])
+            yield _answering(first, element["content"])
         case _:
             yield from _said(element, unit.parts)
             for call in element.get("tool_calls") or ():
@@ -399,6 +418,14 @@ def _with(content: Any, **values: Any) -> Any:
     return new
 
 
+def _answering(content: Any, output: str) -> Any:
+    """A result with another text; newer releases hold it in items, beside what is no text."""
+    new = _with(content, result=output)
+    if held := getattr(content, "items", None):
+        new.items = [Content.from_text(output), *(one for one in held if one.type != "text")]
+    return new
+
+
 def _said(element: Mapping[str, Any], known: Mapping[int, Any]) -> Iterator[Any]:
     said = element.get("content")
     for part in [{"text": said}] if isinstance(said, str) else said or ():
@@ -417,6 +444,15 @@ def _fresh(group: list[tuple[Unit | None, Any]]) -> list[Any]:
     if role not in ("assistant", "tool"):
         return [Message(role, list(_new_contents(element))) for element in elements]
     return [Message(role, [new for element in elements for new in _new_contents(element)])]
+
+
+def messages_from(elements: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Messages for wire elements, each of one speaker."""
+    return [
+        message
+        for group in _groups((None, element) for element in elements)
+        for message in _fresh(group)
+    ]
 
 
 def _new_contents(element: Mapping[str, Any]) -> Iterator[Any]:

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import agent_framework
-from agent_framework import Message
 
+from convnorm_agent_framework.codec import messages_from
+from convnorm_agent_framework.parts import items
 from convnorm_agent_framework.sources import new_in
 from convnorm_agent_framework.turn import HISTORY_TURN, OPEN, Turn
 
@@ -22,7 +23,7 @@ class NormalizingHistoryProvider(_Base):
     Of a transcript that is passed in again only what is new is stored, so sessions and checkpoints
     grow by what was said. Equal turns are stored as often as they were said. A turn whose stream
     was left, or whose run was cancelled, is stored when the session goes on: what the user said,
-    and the text of the answer as far as it came.
+    the text of the answer as far as it came, and its whole calls with what was returned.
     """
 
     def __init__(self, inner: Any) -> None:
@@ -51,12 +52,12 @@ class NormalizingHistoryProvider(_Base):
         """Store a turn that was left, load the history, and note that a turn begins."""
         left = state.pop(OPEN, None)
         if left is not None:
-            answer = [Message("assistant", [left["said"]])] if left["said"] else []
+            answer = messages_from(items(left["answer"]))
             await self._store(context.session_id, left["input"], answer, state)
         await super().before_run(agent=agent, session=session, context=context, state=state)
         given = list(context.input_messages)
         if given:
-            state[OPEN] = {"input": given, "said": ""}
+            state[OPEN] = {"input": given, "answer": []}
             HISTORY_TURN.set(Turn(state, given))
 
     async def after_run(self, *, agent: Any, session: Any, context: Any, state: Any) -> None:

@@ -1,12 +1,14 @@
 """`LedgerProvider`: what the server holds for a session is kept with the session."""
 
+import json
 from typing import Any
 
 import agent_framework
 
 from convnorm.delivery import Ledger
 from convnorm_agent_framework.client import MARK
-from convnorm_agent_framework.turn import LEDGER, LEDGER_TURN, Turn
+from convnorm_agent_framework.memory import Memory
+from convnorm_agent_framework.turn import LAST, LEDGER, LEDGER_TURN, Turn
 
 # The base class got its final name with 1.0.0.
 _Base: Any = (
@@ -27,7 +29,12 @@ class LedgerProvider(_Base):
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: Any) -> None:
         """Tell the client what the session knows."""
         normalizer = getattr(agent.client, MARK, None)
-        kept, link = state.get(LEDGER), session.service_session_id
-        if normalizer is not None and kept is not None and kept["link"] == link:
-            normalizer.memory.learn(link, Ledger.from_json(kept["ledger"]))
+        if normalizer is not None:
+            memory: Memory = normalizer.memory
+            kept, link = state.get(LEDGER), session.service_session_id
+            if kept is not None and link in (kept["link"], None):
+                memory.learn(kept["link"], Ledger.from_json(kept["ledger"]))
+                memory.linked(session.session_id, kept["link"])
+            if (last := state.get(LAST)) is not None:
+                memory.remember(last["speaker"], json.loads(last["sent"]))
         LEDGER_TURN.set(Turn(state, list(context.input_messages)))

@@ -6,7 +6,8 @@ from typing import Any
 from agent_framework import ChatMiddleware
 
 from convnorm import Policy
-from convnorm_agent_framework.client import MARK, OnError, normalize_client
+from convnorm_agent_framework.client import MARK, normalize_client
+from convnorm_agent_framework.on_error import Complaints, OnError
 
 
 class NormalizingMiddleware(ChatMiddleware):
@@ -20,10 +21,12 @@ class NormalizingMiddleware(ChatMiddleware):
     def __init__(self, policy: Policy | str | None = None, *, on_error: OnError = "send") -> None:
         self.policy = policy
         self.on_error: OnError = on_error
+        self._complaints = Complaints()
 
     async def process(self, context: Any, call_next: Callable[[], Awaitable[None]]) -> None:
         """Normalize the client of this call, and go on."""
         client = context.client
         if getattr(client, MARK, None) is None:
-            normalize_client(client, self.policy, on_error=self.on_error)
+            with self._complaints.guarded(self.on_error, "the client is left as it is"):
+                normalize_client(client, self.policy, on_error=self.on_error)
         await call_next()

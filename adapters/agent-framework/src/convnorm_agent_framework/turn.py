@@ -9,6 +9,8 @@ OPEN = "convnorm_open_turn"
 """Where a session keeps a turn that has begun and is not over."""
 LEDGER = "convnorm_ledger"
 """Where a session keeps what the server holds for it."""
+LAST = "convnorm_last_request"
+"""Where a session keeps what was sent last, if that is not what it has itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +38,31 @@ def turn_of(var: ContextVar[Turn | None], messages: Sequence[Any]) -> Turn | Non
     """The turn that the call with these messages belongs to."""
     turn = var.get()
     return turn if turn is not None and turn.is_of(messages) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks a client, as it is known where the agent calls it.
+
+    Behind that the framework takes the session off, and of a tool loop that is linked the later
+    requests hold results alone, which say nothing of where they belong.
+    """
+
+    session: Any = None
+    history: Turn | None = None
+    ledger: Turn | None = None
+
+    @classmethod
+    def of(cls, messages: Sequence[Any], session: Any) -> "Caller":
+        """The caller of a client with these messages."""
+        return cls(session, turn_of(HISTORY_TURN, messages), turn_of(LEDGER_TURN, messages))
+
+    @property
+    def session_id(self) -> str | None:
+        """Which session it is."""
+        return getattr(self.session, "session_id", None)
+
+    def here(self, messages: Sequence[Any]) -> "Caller":
+        """The caller of one request: some releases load histories only where it goes out."""
+        history = turn_of(HISTORY_TURN, messages) or self.history
+        return Caller(self.session, history, turn_of(LEDGER_TURN, messages) or self.ledger)
