@@ -6,13 +6,14 @@ from typing import Any
 import agent_framework as af
 import openai
 import pytest
-from convnorm_agent_framework import normalize_client
+from convnorm_agent_framework import LedgerProvider, NormalizingMiddleware, normalize_client
 from convnorm_agent_framework.service import policy_for, provider_of
+from convnorm_agent_framework.turn import LEDGER
 from framework import CLIENTS, agent, seen_texts
 from talk import answer
 
 from convnorm import ChangeError, Policy, PolicyError
-from convnorm.testing import StrictServer
+from convnorm.testing import Failure, StrictServer
 
 pytestmark = pytest.mark.anyio
 
@@ -150,3 +151,86 @@ async def test_on_error_raise(strict_server: StrictServer) -> None:
             await answer(one, "U1", stream=False)
 
     assert strict_server.requests == []
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("kind", ["responses", "chat", "azure"])
+@pytest.mark.parametrize("status", [400, 429, 500])
+async def test_errors_of_the_provider_are_its_own(
+    kind: str, status: int, stream: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What the server refuses comes out as it does without us, and the session can go on."""
+    said = []
+    for prepared in (unprepared, normalized):
+        with StrictServer(["A1", Failure(status, "not today"), "A3"]) as server:
+            async with CLIENTS[kind](server) as client:
+                one = agent(prepared(client), "a")
+                session = one.create_session()
+                await answer(one, "U1", stream=stream, session=session)
+                with pytest.raises(Exception, match="not today") as failed:
+                    await answer(one, "U2", stream=stream, session=session)
+                await answer(one, "U3", stream=stream, session=session)
+            said.append((type(failed.value), str(failed.value), seen_texts(server.requests[-1])))
+
+    assert said[0] == said[1]
+    assert [text for text in said[0][2] if text in ("U1", "A1", "U3")] == ["U1", "A1", "U3"]
+    assert [record for record in caplog.records if record.name == "convnorm"] == []
+
+
+def unprepared(client: Any) -> Any:
+    return client
+
+
+def normalized(client: Any) -> Any:
+    return normalize_client(client)
+
+
+async def test_middleware_of_a_client_that_nobody_knows(
+    strict_server: StrictServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The call goes on as it would without us, and the log says so once."""
+    strict_server.play("A1", "A2")
+    middleware = NormalizingMiddleware()
+    async with CLIENTS["chat"](strict_server) as inner:
+        one = agent(Around(inner), "a", middleware=[middleware])
+        with caplog.at_level(logging.ERROR, logger="convnorm"):
+            for text in ("U1", "U2"):
+                await answer(one, text, stream=False)
+
+    assert [seen_texts(request) for request in strict_server.requests] == [["U1"], ["U2"]]
+    (record,) = (one for one in caplog.records if one.name == "convnorm")
+    assert "the client is left as it is: PolicyError: nothing is known of the API of Around" in (
+        record.message
+    )
+
+
+LAYERS = (af.ChatMiddlewareLayer, af.FunctionInvocationLayer, af.BaseChatClient)
+
+
+class Around(*LAYERS):  # type: ignore[misc]  # typed where the framework is
+    """A client of somebody's own."""
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def _inner_get_response(self, **request: Any) -> Any:
+        return self.inner._inner_get_response(**request)
+
+
+async def test_a_ledger_that_cannot_be_read(
+    strict_server: StrictServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A session whose notes are damaged is used without them."""
+    strict_server.play("A1", "A2")
+    async with CLIENTS["responses"](strict_server) as client:
+        one = agent(normalize_client(client), "a", context_providers=[LedgerProvider()])
+        session = one.create_session()
+        await answer(one, "U1", stream=False, session=session)
+        for state in (session.state, *session.state.values()):
+            if LEDGER in state:
+                state[LEDGER]["ledger"] = "[]"
+        await answer(one, "U2", stream=False, session=session)
+
+    assert seen_texts(strict_server.requests[-1]) == ["U1", "A1", "U2"]
+    assert "what the session knows is not used" in caplog.text

@@ -15,7 +15,7 @@ from convnorm_agent_framework import (
     normalize_client,
 )
 from framework import CLIENTS, CORE, seen_texts
-from handoffs import SCRIPT, TASK, Crew, crew, work
+from handoffs import SCRIPT, TASK, ClearLinks, Crew, crew, work
 from packaging.version import Version
 
 from convnorm.testing import StrictServer, reasoning
@@ -141,6 +141,33 @@ async def test_with_a_history(
     for request in strict_server.requests:
         said = [text for reply in told_before(strict_server, request) for text in reply]
         assert [seen_texts(request).count(text) for text in [TASK, *said]] == [1] * (1 + len(said))
+
+
+async def test_links_that_were_cleared(strict_server: StrictServer, stream: bool) -> None:
+    """Where sessions forget their responses, the client puts them back: no text is lost."""
+    strict_server.play(Crew())
+    async with CLIENTS["responses"](strict_server) as client:
+        normalize_client(client, on_error="raise", keep_links=True)
+        await work(crew(client, middleware=[ClearLinks()]), stream=stream)
+
+    assert finished(strict_server)
+    for request in strict_server.requests:
+        said = [text for reply in told_before(strict_server, request) for text in reply]
+        assert [seen_texts(request).count(text) for text in [TASK, *said]] == [1] * (1 + len(said))
+
+
+async def test_links_that_were_cleared_without(strict_server: StrictServer, stream: bool) -> None:
+    """Alone, that repair makes one release forget the task, and others send a lonely result."""
+    middleware = [ClearLinks()]
+    error = await run(strict_server, "responses", stream=stream, middleware=middleware)
+
+    blind = [TASK not in seen_texts(request) for request in strict_server.requests]
+    if str(CORE) == "1.0.0b260212":
+        assert True in blind
+    elif CORE > Version("1.0.0"):
+        assert "No tool call found for function call output" in error
+    else:
+        assert True not in blind
 
 
 def history() -> list[Any]:

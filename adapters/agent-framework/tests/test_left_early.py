@@ -1,46 +1,27 @@
 """A workflow whose stream is left, and that another process takes up from the newest checkpoint."""
 
+import asyncio
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
-import service
+import resume
 from framework import seen_texts
+from service import Asked
 
+from convnorm.stores import SqliteStore
 from convnorm.testing import StrictServer
-
-SUPPORT = Path(service.__file__).parent
-KINDS = pytest.mark.parametrize("kind", ["chat", "responses"])
 
 
 def process(what: str, kind: str, server: StrictServer, folder: Path) -> None:
-    command = [what, kind, server.base_url, str(folder)]
-    done = subprocess.run(
-        [sys.executable, str(SUPPORT / "resume.py"), *command],
-        env={**os.environ, "PYTHONPATH": str(SUPPORT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, resume.__file__, what, kind, server.base_url, str(folder)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(resume.__file__).parent)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-class Asked:
-    """The scripted model of the help desk, whatever was asked before: its turn is the user's."""
-
-    def __init__(self) -> None:
-        self.desk = service.Desk()
-
-    def __call__(self, request: Any) -> Any:
-        """What whoever asks says next."""
-        last = request.seen[-1]
-        if not (last.get("role") == "tool" or last.get("type") == "function_call_output"):
-            users = [text for text in seen_texts(request) if text.startswith("USER-")]
-            self.desk.turn = int(users[-1][5]) - 1
-        return self.desk(request)
 
 
 def conversation(server: StrictServer) -> list[str]:
@@ -48,30 +29,34 @@ def conversation(server: StrictServer) -> list[str]:
     return [text for text in texts if text.startswith(("USER", "ANSWER"))]
 
 
+def history(folder: Path) -> list[Any]:
+    return list(anyio.run(SqliteStore(folder / "history.db").load, "session 1").items)
+
+
+def texts(items: list[Any]) -> list[str]:
+    return [part["text"] for item in items for part in item.get("content", ())]
+
+
 TALK = ["USER-1 ...", "ANSWER-1", "USER-2 ..."]
 
 
-@KINDS
-def test_nothing_is_lost_and_nothing_told_twice(
-    strict_server: StrictServer, kind: str, tmp_path: Path
-) -> None:
-    """The stream of a turn is left at its first update; in the end all was told once."""
-    strict_server.play(Asked())
+@pytest.mark.parametrize("kind", ["chat", "responses"])
+def test_nothing_is_lost_and_nothing_told_twice(kind: str, tmp_path: Path) -> None:
+    """A turn is left at its first update, another process goes on, and all was told once.
 
-    process("leave", kind, strict_server, tmp_path)
-    process("go_on", kind, strict_server, tmp_path)
-
-    assert {request.status for request in strict_server.requests} == {200}
-    assert conversation(strict_server) == TALK
-
-
-def test_streamed_or_not(tmp_path: Path) -> None:
-    """Both ways leave the same history: the last requests are the same."""
-    bodies = []
-    for what in ("stay", "whole"):
+    The history is that of turns that nobody left, streamed or not, but for names that are counted.
+    """
+    stored = []
+    for run in (["leave", "go_on"], ["stay"], ["whole"]):
+        folder = tmp_path / run[0]
+        folder.mkdir()
         with StrictServer(Asked()) as server:
-            process(what, "chat", server, tmp_path / what)
-            bodies.append({**server.requests[-1].body, "stream": None, "stream_options": None})
+            asyncio.run(resume.main(run[0], kind, server.base_url, str(folder)))
+            for what in run[1:]:
+                process(what, kind, server, folder)
+            assert {request.status for request in server.requests} == {200}
             assert conversation(server) == TALK
+        stored.append([{**item, "call_id": None, "id": None} for item in history(folder)])
 
-    assert bodies[0] == bodies[1]
+    assert texts(stored[0]) == [*TALK, "ANSWER-2"]
+    assert stored[0] == stored[1] == stored[2]

@@ -8,24 +8,44 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from convnorm_agent_framework.client import normalize_client
+    from convnorm_agent_framework.codec import messages_from
     from convnorm_agent_framework.history import NoHistoryProvider, NormalizingHistoryProvider
     from convnorm_agent_framework.ledger import LedgerProvider
     from convnorm_agent_framework.middleware import NormalizingMiddleware
+    from convnorm_agent_framework.recording import (
+        AgentUpdates,
+        RecordedWorkflow,
+        WorkflowEvents,
+        items_from,
+        streamed,
+    )
 
 __all__ = [
+    "AgentUpdates",
     "LedgerProvider",
     "NoHistoryProvider",
     "NormalizingHistoryProvider",
     "NormalizingMiddleware",
+    "RecordedWorkflow",
+    "WorkflowEvents",
+    "items_from",
+    "messages_from",
     "normalize_client",
+    "streamed",
 ]
 
 _HOMES = {
+    "AgentUpdates": "recording",
     "LedgerProvider": "ledger",
     "NoHistoryProvider": "history",
     "NormalizingHistoryProvider": "history",
     "NormalizingMiddleware": "middleware",
+    "RecordedWorkflow": "recording",
+    "WorkflowEvents": "recording",
+    "items_from": "recording",
+    "messages_from": "codec",
     "normalize_client": "client",
+    "streamed": "recording",
 }
 
 

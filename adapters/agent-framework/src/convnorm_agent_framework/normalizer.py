@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +51,10 @@ class Normalizer:
         self.memory = Memory()
         self._complaints = Complaints()
 
+    def guarded(self, what: str) -> AbstractContextManager[None]:
+        """Go on behind an error of ours in the block; `what` says what that means."""
+        return self._complaints.guarded(self.on_error, what)
+
     # ------------------------------------------------------------ out
 
     def prepare(
@@ -63,9 +68,9 @@ class Normalizer:
         call = Outgoing(messages, options, rest, caller)
         if options.get("continuation_token") is not None:
             return call  # it asks for an answer that was begun before, and sends no messages
-        with self._complaints.guarded(self.on_error, "the request is sent as it was"):
+        with self.guarded("the request is sent as it was"):
             call = self._prepare(call)
-        with self._complaints.guarded(self.on_error, "a turn that is left is not kept"):
+        with self.guarded("a turn that is left is not kept"):
             _note_results(call)
         return call
 
@@ -124,7 +129,7 @@ class Normalizer:
 
     def came(self, call: Outgoing, update: Any) -> None:
         """A part of an answer came."""
-        with self._complaints.guarded(self.on_error, "the answer was not noted"):
+        with self.guarded("the answer was not noted"):
             self._accepted(call)
             _keep(call, update.contents, speaker=update.response_id, whole=False)
             raw = update.raw_representation
@@ -133,7 +138,7 @@ class Normalizer:
 
     def answered(self, call: Outgoing, response: Any) -> None:
         """A whole answer came."""
-        with self._complaints.guarded(self.on_error, "the answer was not noted"):
+        with self.guarded("the answer was not noted"):
             self._accepted(call)
             for message in response.messages:
                 _keep(call, message.contents, speaker=response.response_id, whole=True)

@@ -14,8 +14,18 @@ from convnorm_agent_framework.codec import output_of, sealed_of
 Part = dict[str, Any]
 
 
-def take(parts: list[Part], contents: Iterable[Any], *, speaker: Any, whole: bool) -> None:
-    """Add contents. `speaker` tells answers apart; `whole`: nothing more comes to any of them."""
+def take(
+    parts: list[Part],
+    contents: Iterable[Any],
+    *,
+    speaker: Any,
+    whole: bool,
+    strangers: bool = False,
+) -> None:
+    """Add contents. `speaker` tells answers apart; `whole`: nothing more comes to any of them.
+
+    `strangers`: results of calls that were made before this answer are taken, too.
+    """
     for content in contents:
         match content.type:
             case "text":
@@ -27,7 +37,7 @@ def take(parts: list[Part], contents: Iterable[Any], *, speaker: Any, whole: boo
                 _grow(thought, content)
             case "function_call":
                 _call(parts, content, whole=whole)
-            case "function_result" if _is_waited_for(parts, content.call_id):
+            case "function_result" if _is_waited_for(parts, content.call_id, strangers):
                 result = {"kind": "result", "call_id": content.call_id}
                 parts.append({**result, "output": output_of(content)})
 
@@ -36,17 +46,15 @@ def items(parts: Sequence[Part]) -> list[dict[str, Any]]:
     """What is kept of it, in order."""
     kept: list[dict[str, Any]] = []
     thoughts: list[dict[str, Any]] = []
-    called: set[str] = set()
+    torn: set[str] = set()
     for part in parts:
         item = _item(part)
-        if item is None:
+        if item is None or part.get("call_id") in torn:
+            if part["kind"] == "call":
+                torn.add(part["call_id"])
             continue
         if part["kind"] == "thought":
             thoughts.append(item)
-            continue
-        if part["kind"] == "call":
-            called.add(part["call_id"])
-        if part["kind"] == "result" and part["call_id"] not in called:
             continue
         kept += [*thoughts, item]
         thoughts = []
@@ -122,9 +130,9 @@ def _call(parts: list[Part], content: Any, *, whole: bool) -> None:
         part["pieces"].append(given if isinstance(given, str) else json.dumps(given, default=str))
 
 
-def _is_waited_for(parts: Sequence[Part], call_id: str | None) -> bool:
-    """Whether a call is kept that was not answered yet."""
-    waiting = False
+def _is_waited_for(parts: Sequence[Part], call_id: str | None, stranger: bool) -> bool:  # noqa: FBT001  # what to say of a call that is not here
+    """Whether a call is not answered yet."""
+    waiting = stranger and bool(call_id)
     for part in parts:
         if part.get("call_id") == call_id:
             waiting = part["kind"] == "call"

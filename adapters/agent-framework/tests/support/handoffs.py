@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from agent_framework import AgentMiddleware
 from agent_framework.orchestrations import HandoffBuilder
 from framework import CORE, agent, said
 from packaging.version import Version
@@ -37,9 +38,33 @@ class Crew:
         return Reply(*self.before, *SCRIPT[name][self.asked[name] - 1])
 
 
-def crew(client: Any, *, providers: Callable[[], Any] = lambda: None, **defaults: Any) -> Any:
+class ClearLinks(AgentMiddleware):  # type: ignore[misc]  # typed where the framework is
+    """The first repair that #4053 proposes: a session forgets its response behind a handoff."""
+
+    async def process(self, context: Any, call_next: Any) -> None:
+        """Run the agent, and let its session forget."""
+        session = context.session
+
+        def forget(response: Any) -> Any:
+            session.service_session_id = None
+            return response
+
+        await call_next()
+        if context.stream:
+            context.result = context.result.with_result_hook(forget)
+        else:
+            forget(context.result)
+
+
+def crew(
+    client: Any,
+    *,
+    providers: Callable[[], Any] = lambda: None,
+    middleware: Any = None,
+    **defaults: Any,
+) -> Any:
     """The workflow, on one client; each agent has the context providers that are made for it."""
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"middleware": middleware}
     if HANDOFFS_NEED:
         options["require_per_service_call_history_persistence"] = True
     coordinator, research, summary = (

@@ -1,8 +1,10 @@
-"""A help desk in a process of its own: it leaves its first turn early, or goes on from there.
+"""A help desk in a process of its own: it leaves a turn early, or goes on from there.
 
     resume.py leave|go_on|stay|whole KIND BASE_URL FOLDER
 
-`stay` and `whole` leave nothing, streamed and not.
+`leave` leaves the first turn at its first update, `go_on` ends that turn and has a second one.
+`stay`
+and `whole` leave nothing, streamed and not.
 """
 
 import asyncio
@@ -11,9 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import agent_framework as af
-from convnorm_agent_framework import LedgerProvider, NormalizingHistoryProvider, normalize_client
-from framework import CLIENTS
-from service import desk, settled, words
+from convnorm_agent_framework import (
+    LedgerProvider,
+    NormalizingHistoryProvider,
+    RecordedWorkflow,
+    normalize_client,
+)
+from framework import CLIENTS, said
+from service import desk, words
+
+from convnorm.stores import SqliteStore
+
+SESSION = "session 1"
 
 
 class Address:
@@ -28,23 +39,34 @@ def providers() -> list[Any]:
     return [NormalizingHistoryProvider(af.InMemoryHistoryProvider("mine")), LedgerProvider()]
 
 
+async def spoken(turn: Any, *, leave: bool = False) -> list[Any]:
+    """The events of a turn, as far as they are read; what the workflow asks in the end."""
+    asked: list[Any] = []
+    async with turn as events:
+        async for event in events:
+            if leave and event.type == "output":
+                break
+            for one in event if isinstance(event, list) else [event]:
+                asked += [one] if one.type == "request_info" else []
+    return asked
+
+
 async def main(what: str, kind: str, base_url: str, folder: str) -> None:
-    """Talk for two turns; `leave` the first at its first update, or `go_on` behind that."""
-    storage = af.FileCheckpointStorage(Path(folder))
+    """Do what is asked for, with checkpoints and a history in files."""
+    storage, store = af.FileCheckpointStorage(Path(folder)), SqliteStore(Path(folder, "history.db"))
     async with CLIENTS[kind](Address(base_url)) as client:  # type: ignore[arg-type]  # an address is all it asks
         normalize_client(client, on_error="raise")
         workflow = desk(client, providers=providers, checkpoint_storage=storage)
-        given = words([], "USER-1 ...")
-        if what == "leave":
-            async for event in workflow.run(**given, stream=True):
-                if event.type == "output":
-                    return
-        newest = await storage.get_latest(workflow_name=workflow.name)
-        if what == "go_on" and newest is not None:
-            # Older releases have no checkpoint yet: there the user begins again.
-            given = {"checkpoint_id": newest.checkpoint_id}
-        asked = await settled(workflow, given, stream=what != "whole")
-        await settled(workflow, words(asked, "USER-2 ..."), stream=what != "whole")
+        recorded = RecordedWorkflow(workflow, storage, store, SESSION)
+        stream = what != "whole"
+        if what == "go_on":
+            asked = await spoken(await recorded.go_on())
+        else:
+            first = await recorded.run(said("USER-1 ..."), stream=stream)
+            asked = await spoken(first, leave=what == "leave")
+        if what != "leave":
+            answers = words(asked, "USER-2 ...")["responses"]
+            await spoken(await recorded.run(responses=answers, stream=stream))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from typing import Any
 
 import agent_framework as af
 from agent_framework.orchestrations import HandoffAgentUserRequest, HandoffBuilder
-from framework import agent, said
+from framework import agent, said, seen_texts
 from handoffs import HANDOFFS_NEED
 
 from convnorm.testing import Reply, call
@@ -37,6 +37,21 @@ class Desk:
             "get_balance", account=f"account {self.turn}", call_id=f"call_balance_{self.turn}"
         )
         return Reply(*self.before, asked)
+
+
+class Asked:
+    """The scripted model of the help desk, whatever was asked before: its turn is the user's."""
+
+    def __init__(self) -> None:
+        self.desk = Desk()
+
+    def __call__(self, request: Any) -> Any:
+        """What whoever asks says next."""
+        last = request.seen[-1]
+        if not (last.get("role") == "tool" or last.get("type") == "function_call_output"):
+            users = [text for text in seen_texts(request) if text.startswith("USER-")]
+            self.desk.turn = int(users[-1][5]) - 1
+        return self.desk(request)
 
 
 def desk(
