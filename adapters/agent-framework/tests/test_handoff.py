@@ -182,18 +182,3 @@ async def test_as_middleware_of_the_client(strict_server: StrictServer, stream: 
         await work(crew(client), stream=stream)
 
     assert finished(strict_server)
-
-
-@pytest.mark.parametrize("kind", ["responses", "chat"])
-async def test_clean_requests_are_untouched(kind: str, stream: bool) -> None:
-    """Where a release makes no mistake, what goes out is the same, byte for byte."""
-    bodies = []
-    for prepared in (lambda client: client, normalized):
-        with StrictServer() as server:
-            await run(server, kind, stream=stream, prepared=prepared)
-            bodies.append([request.body for request in server.requests])
-
-    alone, with_convnorm = bodies
-    if Version("1.0.0") >= CORE:
-        alone, with_convnorm = alone[:2], with_convnorm[:2]  # the rest is no clean history there
-    assert alone == with_convnorm
