@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from convnorm_agent_framework.client import normalize_client
     from convnorm_agent_framework.codec import messages_from
+    from convnorm_agent_framework.handoffs import Handoffs
     from convnorm_agent_framework.history import NoHistoryProvider, NormalizingHistoryProvider
     from convnorm_agent_framework.ledger import LedgerProvider
     from convnorm_agent_framework.middleware import NormalizingMiddleware
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgentUpdates",
+    "Handoffs",
     "LedgerProvider",
     "NoHistoryProvider",
     "NormalizingHistoryProvider",
@@ -36,6 +38,7 @@ __all__ = [
 
 _HOMES = {
     "AgentUpdates": "recording",
+    "Handoffs": "handoffs",
     "LedgerProvider": "ledger",
     "NoHistoryProvider": "history",
     "NormalizingHistoryProvider": "history",

@@ -54,7 +54,10 @@ def normalize_client(
     inner = found._inner_get_response  # noqa: SLF001
 
     def get_response(*given: Any, **rest: Any) -> Any:
-        return asked(*given, **_introduced(given[0] if given else rest["messages"], rest))
+        messages = given[0] if given else rest["messages"]
+        caller = Caller.of(messages, _session(rest))
+        answer = asked(*given, **_introduced(caller, rest))
+        return answer if caller.doing is None else _told_to_others(answer, caller, normalizer)
 
     def inner_get_response(
         *, messages: Sequence[Any], options: Mapping[str, Any], stream: bool = False, **rest: Any
@@ -69,13 +72,29 @@ def normalize_client(
     return client
 
 
-def _introduced(messages: Sequence[Any], rest: dict[str, Any]) -> dict[str, Any]:
+def _session(rest: Mapping[str, Any]) -> Any:
+    """The session of the agent that asks."""
+    return ((rest.get("client_kwargs") or {}) if NAMES_ARGUMENTS else rest).get("session")
+
+
+def _introduced(caller: Caller, rest: dict[str, Any]) -> dict[str, Any]:
     """The arguments, with who asks among them."""
     if not NAMES_ARGUMENTS:
-        return {**rest, CALLER: Caller.of(messages, rest.get("session"))}
-    given = rest.get("client_kwargs") or {}
-    caller = Caller.of(messages, given.get("session"))
-    return {**rest, "client_kwargs": {**given, CALLER: caller}}
+        return {**rest, CALLER: caller}
+    return {**rest, "client_kwargs": {**(rest.get("client_kwargs") or {}), CALLER: caller}}
+
+
+def _told_to_others(answer: Any, caller: Caller, normalizer: Normalizer) -> Any:
+    """The same answer; results behind which nothing more goes out are to be seen only here."""
+    if isinstance(answer, ResponseStream):
+        return answer.with_transform_hook(lambda update: normalizer.returned(caller, [update]))
+
+    async def awaited() -> Any:
+        response = await answer
+        normalizer.returned(caller, response.messages)
+        return response
+
+    return awaited()
 
 
 def _watched(answer: Any, call: Outgoing, normalizer: Normalizer) -> Any:

@@ -58,7 +58,7 @@ class NormalizingHistoryProvider(_Base):
         given = list(context.input_messages)
         if given:
             state[OPEN] = {"input": given, "answer": []}
-            HISTORY_TURN.set(Turn(state, given))
+            HISTORY_TURN.set(Turn(state, given, getattr(agent, "name", None)))
 
     async def after_run(self, *, agent: Any, session: Any, context: Any, state: Any) -> None:
         """Store what is new of the turn; it is over."""

@@ -33,7 +33,7 @@ class LedgerProvider(_Base):
         if normalizer is not None and session is not None:  # older releases run without one
             with normalizer.guarded("what the session knows is not used"):
                 _tell(normalizer.memory, session, state)
-        LEDGER_TURN.set(Turn(state, list(context.input_messages)))
+        LEDGER_TURN.set(Turn(state, list(context.input_messages), getattr(agent, "name", None)))
 
 
 def _tell(memory: Memory, session: Any, state: Any) -> None:

@@ -95,8 +95,8 @@ class Memory:
         self._links.put(speaker, link)
 
 
-def speaker(*marks: object) -> str:
-    """Whose conversation it is, in a few letters; the same in every process."""
+def digest(*marks: object) -> str:
+    """What tells things apart, in a few letters; the same in every process."""
     said = json.dumps(marks, sort_keys=True, default=str)
     return hashlib.sha256(said.encode()).hexdigest()[:32]
 

@@ -11,7 +11,7 @@ import agent_framework
 from convnorm import Context, Policy, normalize_request
 from convnorm.delivery import Ledger, Link
 from convnorm_agent_framework.codec import Codec
-from convnorm_agent_framework.memory import Memory, begins, speaker
+from convnorm_agent_framework.memory import Memory, begins, digest
 from convnorm_agent_framework.on_error import Complaints, OnError
 from convnorm_agent_framework.parts import take
 from convnorm_agent_framework.sources import without_replays
@@ -38,6 +38,8 @@ class Outgoing:
     speaker: str = ""
     repaired: list[Any] | None = None
     """The history as it is sent, where it is not what the framework has."""
+    news: Any = None
+    """What the agent is told of other agents, and was not told before."""
     is_answered: bool = False
 
 
@@ -71,16 +73,15 @@ class Normalizer:
         with self.guarded("the request is sent as it was"):
             call = self._prepare(call)
         with self.guarded("a turn that is left is not kept"):
-            _note_results(call)
+            _keep(call.caller, _results(call.messages), speaker=None, whole=True)
         return call
 
     def _prepare(self, call: Outgoing) -> Outgoing:
         messages, options, rest, caller = call.messages, call.options, call.rest, call.caller
         responses = self.policy.target == "openai.responses"
-        codec = Codec(without_replays(messages), self.policy.target)
         key = "input" if responses else "messages"
         said = options.get("instructions")
-        body: dict[str, Any] = {key: codec.elements}
+        body: dict[str, Any] = {}
         if model := options.get("model") or options.get("model_id"):
             body["model"] = model
         link = rest.get("conversation_id") or options.get("conversation_id")
@@ -93,8 +94,13 @@ class Normalizer:
             if link:
                 body[_link_key(link)] = link
                 ledger = self.memory.ledger(link)
-        name = caller.session_id
-        who = speaker(name, model, said, None if name else begins(codec.elements))
+        messages, news = without_replays(messages), None
+        name, handoffs = caller.session_id, caller.handoffs
+        if handoffs is not None and name is not None:
+            messages, news = handoffs.view(name, messages, linked=bool(link))
+        codec = Codec(messages, self.policy.target)
+        body[key] = codec.elements
+        who = digest(name, model, said, None if name else begins(codec.elements))
         last = None if link else self.memory.last_request(who)
         context = Context(ledger=ledger, last_request=last)
         done = normalize_request(body, self.policy, context=context)
@@ -115,6 +121,7 @@ class Normalizer:
             instructions=said,
             speaker=who,
             repaired=list(done[key]) if is_repaired else None,
+            news=news,
         )
 
     def _link_that_was_lost(self, caller: Caller, options: Mapping[str, Any]) -> str | None:
@@ -131,7 +138,7 @@ class Normalizer:
         """A part of an answer came."""
         with self.guarded("the answer was not noted"):
             self._accepted(call)
-            _keep(call, update.contents, speaker=update.response_id, whole=False)
+            _keep(call.caller, update.contents, speaker=update.response_id, whole=False)
             raw = update.raw_representation
             if getattr(raw, "type", None) in ENDS:
                 self._note(call, raw.response)
@@ -141,8 +148,13 @@ class Normalizer:
         with self.guarded("the answer was not noted"):
             self._accepted(call)
             for message in response.messages:
-                _keep(call, message.contents, speaker=response.response_id, whole=True)
+                _keep(call.caller, message.contents, speaker=response.response_id, whole=True)
             self._note(call, response.raw_representation)
+
+    def returned(self, caller: Caller, messages: Sequence[Any]) -> None:
+        """Tools returned something, perhaps at the end of an agent's run."""
+        with self.guarded("what a tool returned is not told to other agents"):
+            _keep(caller, _results(messages), speaker=None, whole=True)
 
     def _accepted(self, call: Outgoing) -> None:
         """The request was answered: what it sent was sent."""
@@ -150,6 +162,8 @@ class Normalizer:
             return
         call.is_answered = True
         self.memory.remember(call.speaker, call.repaired)
+        if call.news and call.caller.handoffs is not None:
+            call.caller.handoffs.tell(call.caller.session_id, call.news)
         if call.caller.ledger is not None:
             state = call.caller.ledger.state
             if call.repaired is None:
@@ -169,23 +183,17 @@ class Normalizer:
             call.caller.ledger.state[LEDGER] = {"link": link, "ledger": known.to_json()}
 
 
-def _note_results(call: Outgoing) -> None:
-    """Keep what tools returned in the turn that is under way."""
-    results = [
-        content
-        for message in call.messages
-        for content in message.contents
-        if content.type == "function_result"
-    ]
-    _keep(call, results, speaker=None, whole=True)
+def _results(messages: Sequence[Any]) -> list[Any]:
+    contents = (content for message in messages for content in message.contents)
+    return [content for content in contents if content.type == "function_result"]
 
 
-def _keep(call: Outgoing, contents: Sequence[Any], *, speaker: Any, whole: bool) -> None:
-    """Keep what came, in case that the turn is left."""
-    turn = call.caller.history
-    opened = turn.state.get(OPEN) if turn is not None else None
-    if opened is not None:
-        take(opened["answer"], contents, speaker=speaker, whole=whole)
+def _keep(caller: Caller, contents: Sequence[Any], *, speaker: Any, whole: bool) -> None:
+    """Keep what came, in case that the turn is left or another agent is to know of it."""
+    opened = caller.history.state.get(OPEN) if caller.history is not None else None
+    for kept in (opened and opened["answer"], caller.doing and caller.doing["parts"]):
+        if isinstance(kept, list):
+            take(kept, contents, speaker=speaker, whole=whole)
 
 
 def _without(options: Mapping[str, Any], key: str) -> dict[str, Any]:

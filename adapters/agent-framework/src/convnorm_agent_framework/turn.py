@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 OPEN = "convnorm_open_turn"
@@ -20,6 +20,8 @@ class Turn:
     state: dict[str, Any]
     """Where the provider keeps its notes; it is serialised with the session."""
     input: Sequence[Any]
+    agent: str | None = None
+    """The name of the agent."""
 
     def is_of(self, messages: Sequence[Any]) -> bool:
         """Whether these messages are this turn's; a turn that was left is no other call's."""
@@ -32,6 +34,8 @@ class Turn:
 
 LEDGER_TURN: ContextVar[Turn | None] = ContextVar("convnorm_ledger_turn", default=None)
 HISTORY_TURN: ContextVar[Turn | None] = ContextVar("convnorm_history_turn", default=None)
+HANDOFFS: ContextVar[Any] = ContextVar("convnorm_handoffs", default=None)
+"""The conversation of several agents in which this task is."""
 
 
 def turn_of(var: ContextVar[Turn | None], messages: Sequence[Any]) -> Turn | None:
@@ -51,18 +55,33 @@ class Caller:
     session: Any = None
     history: Turn | None = None
     ledger: Turn | None = None
+    handoffs: Any = None
+    """The conversation of several agents that it belongs to."""
+    doing: dict[str, Any] | None = None
+    """What this agent does in it now."""
 
     @classmethod
     def of(cls, messages: Sequence[Any], session: Any) -> "Caller":
         """The caller of a client with these messages."""
-        return cls(session, turn_of(HISTORY_TURN, messages), turn_of(LEDGER_TURN, messages))
+        history, ledger = turn_of(HISTORY_TURN, messages), turn_of(LEDGER_TURN, messages)
+        caller = cls(session, history, ledger)
+        if session is None or (handoffs := HANDOFFS.get()) is None:
+            return caller
+        doing = handoffs.began(caller.session_id, caller.agent)
+        return replace(caller, handoffs=handoffs, doing=doing)
 
     @property
     def session_id(self) -> str | None:
         """Which session it is."""
         return getattr(self.session, "session_id", None)
 
+    @property
+    def agent(self) -> str | None:
+        """The name of the agent, which only providers are told."""
+        return next((turn.agent for turn in (self.ledger, self.history) if turn is not None), None)
+
     def here(self, messages: Sequence[Any]) -> "Caller":
         """The caller of one request: some releases load histories only where it goes out."""
         history = turn_of(HISTORY_TURN, messages) or self.history
-        return Caller(self.session, history, turn_of(LEDGER_TURN, messages) or self.ledger)
+        ledger = turn_of(LEDGER_TURN, messages) or self.ledger
+        return replace(self, history=history, ledger=ledger)
