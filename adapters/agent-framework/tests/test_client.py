@@ -44,6 +44,8 @@ async def test_the_endpoint_says_who_serves(
         ("responses", ("openai.responses", None)),
         ("chat", ("openai.chat", None)),
         ("azure", ("openai.responses", "azure")),
+        ("azure-chat", ("openai.chat", "azure")),
+        ("foundry", ("openai.responses", "azure-foundry")),
     ],
 )
 async def test_the_client_says_which_api(

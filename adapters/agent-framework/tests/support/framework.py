@@ -47,7 +47,41 @@ async def azure_client(server: StrictServer, **options: Any) -> AsyncIterator[An
             )
 
 
-CLIENTS = {"responses": responses_client, "chat": chat_client, "azure": azure_client}
+@asynccontextmanager
+async def azure_chat_client(server: StrictServer, **options: Any) -> AsyncIterator[Any]:
+    """The client for Chat Completions as Azure has it."""
+    where = {"azure_endpoint": server.url, "api_version": "2024-10-21"}
+    async with openai.AsyncAzureOpenAI(**_key(**where)) as sdk:
+        if RELEASED:
+            yield _client("OpenAIChatCompletionClient", "", sdk, options)
+        else:
+            yield azure.AzureOpenAIChatClient(
+                deployment_name=MODEL, endpoint=server.url, api_key="none", async_client=sdk
+            )
+
+
+@asynccontextmanager
+async def foundry_client(server: StrictServer, **options: Any) -> AsyncIterator[Any]:
+    """The client for the Responses API at an endpoint of Foundry, which leads to the server."""
+
+    async def lead(request: Any) -> None:
+        host, port = server.url.removeprefix("http://").split(":")
+        path = request.url.path.removeprefix("/api/projects/p")
+        request.url = request.url.copy_with(scheme="http", host=host, port=int(port), path=path)
+
+    leading = openai.DefaultAsyncHttpxClient(event_hooks={"request": [lead]})
+    async with openai.AsyncOpenAI(**_key(base_url=FOUNDRY), http_client=leading) as sdk:
+        yield _client("OpenAIChatClient", "OpenAIResponsesClient", sdk, options)
+
+
+FOUNDRY = "https://mine.services.ai.azure.com/api/projects/p/openai/v1/"
+CLIENTS = {
+    "responses": responses_client,
+    "chat": chat_client,
+    "azure": azure_client,
+    "azure-chat": azure_chat_client,
+    "foundry": foundry_client,
+}
 
 
 def _key(**options: str) -> dict[str, Any]:
