@@ -11,7 +11,7 @@ from convnorm_agent_framework import (
     NormalizingHistoryProvider,
     normalize_client,
 )
-from framework import CLIENTS, agent, said, seen_texts
+from framework import CLIENTS, RELEASED, agent, said, seen_texts
 from service import Desk, desk, turn
 from talk import Adder, add, answer, cancelled, cancelled_in_tool, remembers, slow
 
@@ -176,6 +176,49 @@ def exchanges(request: Any) -> list[tuple[str, str]]:
             found.append((calls[item["call_id"]], item["output"]))
     assert len(found) == len(calls)
     return found
+
+
+@KINDS
+async def test_what_is_loaded_is_sound(
+    strict_server: StrictServer, kind: str, store: bool | None, stream: bool
+) -> None:
+    """A client that nobody normalized is not refused behind a tool that was cancelled."""
+    strict_server.play(Reply(call("slow", a=1)), "A2", "A3")
+    persist = {"require_per_service_call_history_persistence": True} if RELEASED else {}
+    async with CLIENTS[kind](strict_server) as client:
+        one = remembering(client, store, tools=[slow], **persist)
+        normalize_client(client, on_error="raise")
+        session = one.create_session()
+        await cancelled_in_tool(one, "U1", stream=stream, session=session)
+    async with CLIENTS[kind](strict_server) as client:
+        one = remembering(client, store, tools=[slow], **persist)
+        session = elsewhere(session)
+        for text in ("U2", "U3"):
+            await answer(one, text, stream=stream, session=session)
+
+    assert refused(strict_server) == []
+    assert [name for name, _ in exchanges(strict_server.requests[-1])] == ["slow"]
+    assert [text for text in seen_texts(strict_server.requests[-1]) if text[0] in "UA"] == (
+        ["U1", "U2", "A2", "U3"]
+    )
+
+
+@KINDS
+async def test_what_may_still_be_answered_stays_open(
+    strict_server: StrictServer, kind: str, store: bool | None, stream: bool
+) -> None:
+    """An approval that comes with the next input is used: nothing was made up in between."""
+    strict_server.play(Reply(call("add", a=1, b=2)), "A1")
+    tool = af.tool(add.func, name="add", approval_mode="always_require")
+    async with CLIENTS[kind](strict_server) as client:
+        one = remembering(client, store, tools=[tool])
+        session = one.create_session()
+        (asked,) = (await answer(one, "U1", stream=stream, session=session)).user_input_requests
+        yes = af.Message("user", [asked.to_function_approval_response(approved=True)])
+        await answer(one, yes, stream=stream, session=session)
+
+    assert refused(strict_server) == []
+    assert exchanges(strict_server.requests[-1]) == [("add", "3")]
 
 
 async def test_store_switched_off_and_on(strict_server: StrictServer, stream: bool) -> None:

@@ -7,10 +7,14 @@ from typing import Any
 import agent_framework
 
 from convnorm_agent_framework.codec import messages_from
+from convnorm_agent_framework.loading import answered_in, sound
+from convnorm_agent_framework.on_error import Complaints, OnError
 from convnorm_agent_framework.parts import items
 from convnorm_agent_framework.sources import new_in
 from convnorm_agent_framework.turn import HISTORY_TURN, OPEN, Turn
 
+ANSWERED = "convnorm_answered"
+"""Where a provider is told, while it loads, which calls the input answers."""
 # The base class got its final name with 1.0.0.
 _Base: Any = (
     getattr(agent_framework, "HistoryProvider", None) or agent_framework.BaseHistoryProvider
@@ -24,9 +28,13 @@ class NormalizingHistoryProvider(_Base):
     grow by what was said. Equal turns are stored as often as they were said. A turn whose stream
     was left, or whose run was cancelled, is stored when the session goes on: what the user said,
     the text of the answer as far as it came, and its whole calls with what was returned.
+
+    What is loaded is sound, whatever client it goes to: a call that nobody will answer any more is
+    closed, and a result without a call is quoted. What is stored stays as it is.
     """
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner: Any, *, on_error: OnError = "send") -> None:
+        """`on_error` as for `normalize_client`: what an error of ours means for the history."""
         flags = ("load_messages", "store_inputs", "store_context_messages", "store_context_from")
         super().__init__(
             inner.source_id,
@@ -34,10 +42,14 @@ class NormalizingHistoryProvider(_Base):
             **{flag: getattr(inner, flag) for flag in flags},
         )
         self.inner = inner
+        self.on_error: OnError = on_error
+        self._complaints = Complaints()
 
     async def get_messages(self, session_id: str | None, **rest: Any) -> list[Any]:
-        """What the inner provider has."""
+        """What the inner provider has, with calls and results in pairs."""
         found: list[Any] = await self.inner.get_messages(session_id, **rest)
+        with self._complaints.guarded(self.on_error, "the history is loaded as it is"):
+            return sound(found, (rest.get("state") or {}).get(ANSWERED))
         return found
 
     async def save_messages(
@@ -54,8 +66,12 @@ class NormalizingHistoryProvider(_Base):
         if left is not None:
             answer = messages_from(items(left["answer"]))
             await self._store(context.session_id, left["input"], answer, state)
-        await super().before_run(agent=agent, session=session, context=context, state=state)
         given = list(context.input_messages)
+        state[ANSWERED] = answered_in(given)
+        try:
+            await super().before_run(agent=agent, session=session, context=context, state=state)
+        finally:
+            del state[ANSWERED]
         if given:
             state[OPEN] = {"input": given, "answer": []}
             HISTORY_TURN.set(Turn(state, given, getattr(agent, "name", None)))
@@ -70,7 +86,7 @@ class NormalizingHistoryProvider(_Base):
         HISTORY_TURN.set(None)
 
     async def _store(self, session_id: Any, told: list[Any], said: list[Any], state: Any) -> None:
-        held = await self.get_messages(session_id, state=state)
+        held = await self.inner.get_messages(session_id, state=state)
         messages = new_in(told, held) if self.store_inputs else []
         if self.store_outputs:
             messages += said

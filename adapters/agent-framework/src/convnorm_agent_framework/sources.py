@@ -4,6 +4,7 @@ import json
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from convnorm.envelope import is_close
 from convnorm_agent_framework.codec import Codec
 
 ATTRIBUTION = "_attribution"
@@ -64,11 +65,14 @@ def _is_provided(message: Any) -> bool:
 
 
 def _results(messages: Sequence[Any]) -> set[str]:
+    """The calls that have a result; one that we made up says nothing."""
     return {
         content.call_id
         for message in messages
         for content in message.contents
-        if content.type == "function_result" and content.call_id
+        if content.type == "function_result"
+        and content.call_id
+        and not is_close(content.result, content.call_id)
     }
 
 
