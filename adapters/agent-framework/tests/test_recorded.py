@@ -62,6 +62,20 @@ async def test_an_agent_leaves_the_same_history(strict_server: StrictServer, kin
     assert stored[0] == stored[1]
 
 
+async def test_an_agent_that_is_left_without(strict_server: StrictServer) -> None:
+    """Alone, every release forgets the whole turn: the next one knows nothing of it."""
+    strict_server.play(Reply("A1, and", delay(1), " more"), "A2")
+    async with CLIENTS["chat"](strict_server) as client:
+        one = agent(client, "a")
+        session = one.create_session()
+        async for update in one.run(said("U1"), stream=True, session=session):
+            if update.text:
+                break
+        await one.run(said("U2"), session=session)
+
+    assert seen_texts(strict_server.requests[-1]) == ["U2"]
+
+
 @KINDS
 async def test_an_agent_that_is_left(strict_server: StrictServer, kind: str) -> None:
     """What came is kept and marked, and the next turn is told of it."""

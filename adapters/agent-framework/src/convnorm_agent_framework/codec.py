@@ -6,7 +6,7 @@ They say the same, in the shape of the API, one element per call, result, though
 
 import copy
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -404,11 +404,32 @@ def _call(known: Any, element: Mapping[str, Any], arguments: Any, own: str | Non
     if _arguments(known.arguments) != arguments:
         values["arguments"] = arguments
     if own is None and _item_id(known) is not None:
-        named = known.additional_properties.get("openai")
-        rest = {key: one for key, one in (named or {}).items() if key != "item_id"}
-        kept = {k: one for k, one in known.additional_properties.items() if k not in CALL_IDS}
-        values["additional_properties"] = kept | ({"openai": rest} if rest else {})
+        values["additional_properties"] = _without_id(known)
     return _with(known, **values)
+
+
+def _without_id(call: Any) -> dict[str, Any]:
+    """The properties of a call, without the id of its item."""
+    named = call.additional_properties.get("openai")
+    rest = {key: one for key, one in (named or {}).items() if key != "item_id"}
+    kept = {k: one for k, one in call.additional_properties.items() if k not in CALL_IDS}
+    return kept | ({"openai": rest} if rest else {})
+
+
+def without_ids(messages: Sequence[Any], ids: Collection[str]) -> list[Any]:
+    """The messages with calls that do not name these items."""
+    return [
+        _copy(
+            message,
+            [
+                _with(one, additional_properties=_without_id(one)) if _item_id(one) in ids else one
+                for one in message.contents
+            ],
+        )
+        if any(_item_id(one) in ids for one in message.contents)
+        else message
+        for message in messages
+    ]
 
 
 def _with(content: Any, **values: Any) -> Any:

@@ -17,7 +17,8 @@ Value = TypeVar("Value")
 class Recent(Generic[Value]):
     """The values that were used last, by their keys."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
         self._values: OrderedDict[str, Value] = OrderedDict()
 
     def get(self, key: str) -> Value | None:
@@ -30,7 +31,7 @@ class Recent(Generic[Value]):
         """Remember a value."""
         self._values[key] = value
         self._values.move_to_end(key)
-        while len(self._values) > MOST:
+        while len(self._values) > self._most:
             self._values.popitem(last=False)
 
     def drop(self, key: str) -> None:
@@ -45,6 +46,7 @@ class Memory:
         self._ends: Recent[tuple[Ledger, str | None]] = Recent()
         self._sent: Recent[list[Any]] = Recent()
         self._links: Recent[str] = Recent()
+        self._thoughts: Recent[str] = Recent(most=10 * MOST)
 
     def ledger(self, link: str) -> Ledger | None:
         """What is known behind a response or a conversation; None if nothing is."""
@@ -74,6 +76,21 @@ class Memory:
         name = str(conversation or response.id)
         self.learn(name, after.prune(link), instructions)
         return name
+
+    def thought(self, output: Sequence[Any]) -> None:
+        """Remember which reasoning led to which calls."""
+        last = None
+        for item in output:
+            if item.type == "reasoning":
+                last = item.id
+            elif item.type == "function_call" and item.id and last:
+                self._thoughts.put(item.id, last)
+
+    def bereft(self, elements: Sequence[Any]) -> set[str]:
+        """The items of calls among the elements whose reasoning is not there any more."""
+        there = {one["id"] for one in elements if one.get("type") == "reasoning" and "id" in one}
+        ids = {one["id"] for one in elements if one.get("type") == "function_call" and "id" in one}
+        return {own for own in ids if (self._thoughts.get(own) or own) not in there | ids}
 
     def last_request(self, speaker: str) -> list[Any] | None:
         """What a speaker was sent last, if it was repaired."""

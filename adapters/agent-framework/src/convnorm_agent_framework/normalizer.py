@@ -10,7 +10,7 @@ import agent_framework
 
 from convnorm import Context, Policy, normalize_request
 from convnorm.delivery import Ledger, Link
-from convnorm_agent_framework.codec import Codec
+from convnorm_agent_framework.codec import Codec, without_ids
 from convnorm_agent_framework.memory import Memory, begins, digest
 from convnorm_agent_framework.on_error import Complaints, OnError
 from convnorm_agent_framework.parts import take
@@ -99,6 +99,8 @@ class Normalizer:
         if handoffs is not None and name is not None:
             messages, news = handoffs.view(name, messages, linked=bool(link))
         codec = Codec(messages, self.policy.target)
+        if responses and not link and (bereft := self.memory.bereft(codec.elements)):
+            codec = Codec(without_ids(messages, bereft), self.policy.target)
         body[key] = codec.elements
         who = digest(name, model, said, None if name else begins(codec.elements))
         last = None if link else self.memory.last_request(who)
@@ -176,6 +178,7 @@ class Normalizer:
         """Note what the server holds now."""
         if call.body is None or call.ledger is None:
             return
+        self.memory.thought(response.output)
         link = self.memory.note(call.ledger, call.body, response, call.instructions)
         if call.caller.session_id is not None and call.body.get("store") is not False:
             self.memory.linked(call.caller.session_id, link)
