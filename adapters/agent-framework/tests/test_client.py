@@ -236,3 +236,18 @@ async def test_a_ledger_that_cannot_be_read(
 
     assert seen_texts(strict_server.requests[-1]) == ["U1", "A1", "U2"]
     assert "what the session knows is not used" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["responses", "chat"])
+async def test_a_client_that_is_asked_without_an_agent(
+    strict_server: StrictServer, kind: str
+) -> None:
+    """A call by hand is repaired like any other."""
+    strict_server.play("A1")
+    asked = af.Content.from_function_call("call_Ab1", "add", arguments="{}")
+    async with CLIENTS[kind](strict_server) as client:
+        given = [af.Message("assistant", [asked]), af.Message("user", ["U1"])]
+        response = await normalize_client(client, on_error="raise").get_response(given)
+
+    assert response.text == "A1"
+    assert [request.status for request in strict_server.requests] == [200]

@@ -54,8 +54,9 @@ def normalize_client(
     inner = found._inner_get_response  # noqa: SLF001
 
     def get_response(*given: Any, **rest: Any) -> Any:
-        messages = given[0] if given else rest["messages"]
-        caller = Caller.of(messages, _session(rest))
+        caller = Caller()
+        with normalizer.guarded("it is not known which session asks"):
+            caller = Caller.of(given[0] if given else rest["messages"], _session(rest))
         answer = asked(*given, **_introduced(caller, rest))
         return answer if caller.doing is None else _told_to_others(answer, caller, normalizer)
 

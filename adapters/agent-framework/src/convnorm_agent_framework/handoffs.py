@@ -39,6 +39,7 @@ class Handoffs:
         self._told: dict[str, list[dict[str, Any]]] = {}
         """By session: the place in `_did`, and behind which message it was told."""
         self._tokens: list[Token[Any]] = []
+        self._quoted: dict[tuple[int, int], str] = {}
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -80,19 +81,25 @@ class Handoffs:
         fresh: list[dict[str, Any]] = [
             {"at": at, "behind": len(messages), "mark": mark}
             for at, one in enumerate(self._did)
-            if at not in seen and one["session"] != session and quoted(one)
+            if at not in seen and one["session"] != session and self._text(at)
         ]
         behind: dict[int, list[Any]] = {}
         for one in [*known, *fresh]:
             place = _place(messages, one)
             if linked and one not in fresh and place in (0, len(messages)):
                 continue  # the server has it, and these messages do not tell what was before
-            text = quoted(self._did[one["at"]])
-            behind.setdefault(place, []).append(Message("user", [text]))
+            behind.setdefault(place, []).append(Message("user", [self._text(one["at"])]))
         told = list(behind.get(0, ()))
         for at, message in enumerate(messages, 1):
             told += [message, *behind.get(at, ())]
         return told, fresh
+
+    def _text(self, at: int) -> str:
+        """The quotation, made once for as much as there is of the answer."""
+        key = (at, len(self._did[at]["parts"]))
+        if key not in self._quoted:
+            self._quoted[key] = quoted(self._did[at])
+        return self._quoted[key]
 
     def tell(self, session: str, fresh: Any) -> None:
         """A request with this was answered."""

@@ -29,7 +29,8 @@ class Turn:
             return False
         # Messages are copied on their way, with the same contents.
         last = {id(content) for content in self.input[-1].contents}
-        return any(id(content) in last for message in messages for content in message.contents)
+        contents = (one for message in messages for one in getattr(message, "contents", ()))
+        return any(id(content) in last for content in contents)
 
 
 LEDGER_TURN: ContextVar[Turn | None] = ContextVar("convnorm_ledger_turn", default=None)
