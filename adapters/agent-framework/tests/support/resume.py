@@ -39,12 +39,14 @@ def providers() -> list[Any]:
     return [NormalizingHistoryProvider(af.InMemoryHistoryProvider("mine")), LedgerProvider()]
 
 
-async def spoken(turn: Any, *, leave: bool = False) -> list[Any]:
-    """The events of a turn, as far as they are read; what the workflow asks in the end."""
+async def spoken(turn: Any, *, leave: int = 0) -> list[Any]:
+    """The events of a turn, up to so many outputs; what the workflow asks in the end."""
     asked: list[Any] = []
+    outputs = 0
     async with turn as events:
         async for event in events:
-            if leave and event.type == "output":
+            outputs += not isinstance(event, list) and event.type == "output"
+            if outputs == leave > 0:
                 break
             for one in event if isinstance(event, list) else [event]:
                 asked += [one] if one.type == "request_info" else []
@@ -63,7 +65,7 @@ async def main(what: str, kind: str, base_url: str, folder: str) -> None:
             asked = await spoken(await recorded.go_on())
         else:
             first = await recorded.run(said("USER-1 ..."), stream=stream)
-            asked = await spoken(first, leave=what == "leave")
+            asked = await spoken(first, leave=int(what == "leave"))
         if what != "leave":
             answers = words(asked, "USER-2 ...")["responses"]
             await spoken(await recorded.run(responses=answers, stream=stream))
