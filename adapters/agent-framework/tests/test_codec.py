@@ -63,6 +63,17 @@ def test_a_clean_history_comes_back(target: str, key: str) -> None:
 
 
 @TARGETS
+def test_what_was_sent_before_comes_back(target: str, key: str) -> None:
+    """Elements that are equal to those of a message stand for it, in its place and once."""
+    given = [*history(), Message("user", ["again"]), Message("user", ["again"])]
+    codec = Codec(given, target)
+
+    got = codec.messages_of(copy.deepcopy(codec.elements))
+
+    assert [id(message) for message in given] == [id(message) for message in got]
+
+
+@TARGETS
 def test_only_what_is_repaired_is_new(target: str, key: str) -> None:
     """A missing result is put behind its call; every other message is the same object."""
     given = history()

@@ -50,15 +50,18 @@ async def test_a_late_result_does_not_rewrite_what_was_sent(
     strict_server: StrictServer, kind: str, key: str, stream: bool
 ) -> None:
     """It is told behind the rest, as quoted text; the request begins with the one before."""
-    strict_server.play("A2", "A3")
+    strict_server.play("A2", "A3", "A4")
     async with CLIENTS[kind](strict_server) as client:
         normalize_client(client, on_error="raise")
         one = agent(client, "a", default_options={"store": False} if kind == "responses" else {})
+        history = late("call_Ab1")
         await answer(one, early("call_Ab1"), stream=stream)
-        await answer(one, late("call_Ab1"), stream=stream)
+        await answer(one, history, stream=stream)
+        await answer(one, [*history, said("A3", "assistant"), said("U4")], stream=stream)
 
-    first, last = strict_server.requests
-    assert begins_with(first, last, key)
+    first, second, last = strict_server.requests
+    assert begins_with(first, second, key)
+    assert begins_with(second, last, key)
     assert sum("late call_Ab1" in text for text in seen_texts(last)) == 1
     assert {request.status for request in strict_server.requests} == {200}
 
@@ -101,6 +104,29 @@ async def test_sessions_of_one_agent_each_have_their_own(
 
     requests = strict_server.requests
     assert all(begins_with(requests[at], requests[at + 2], key) for at in (0, 1))
+
+
+@KINDS
+@pytest.mark.parametrize("named", [False, True], ids=["nameless", "named"])
+async def test_conversations_that_look_alike(
+    strict_server: StrictServer, *, kind: str, key: str, named: bool, stream: bool
+) -> None:
+    """Where only calls and results differ, nothing of one conversation is told to the other."""
+    strict_server.play(lambda _: "A")
+    defaults: dict[str, Any] = {"store": False} if kind == "responses" else {}
+    async with CLIENTS[kind](strict_server) as client:
+        one = agent(normalize_client(client, on_error="raise"), "a", default_options=defaults)
+        options = (
+            [{"session": af.AgentSession(session_id="me")} for _ in "12"] if named else [{}] * 2
+        )
+        for history in (early, late):
+            for call_id, option in zip(("call_s1", "call_s2"), options, strict=True):
+                await answer(one, history(call_id), stream=stream, **option)
+
+    for at, request in enumerate(strict_server.requests):
+        here, there = ("call_s1", "call_s2") if at % 2 == 0 else ("call_s2", "call_s1")
+        assert here in str(request.body[key])
+        assert there not in str(request.body[key])
 
 
 @KINDS

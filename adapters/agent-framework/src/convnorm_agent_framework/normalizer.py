@@ -11,6 +11,7 @@ import agent_framework
 from convnorm import Context, Policy, normalize_request
 from convnorm.delivery import Ledger, Link
 from convnorm_agent_framework.codec import Codec, without_ids
+from convnorm_agent_framework.growth import has_all_of
 from convnorm_agent_framework.memory import Memory, begins, digest
 from convnorm_agent_framework.on_error import Complaints, OnError
 from convnorm_agent_framework.parts import take
@@ -104,6 +105,8 @@ class Normalizer:
         body[key] = codec.elements
         who = digest(name, model, said, None if name else begins(codec.elements))
         last = None if link else self.memory.last_request(who)
+        if last is not None and not has_all_of(codec.elements, last):
+            last = None
         context = Context(ledger=ledger, last_request=last)
         done = normalize_request(body, self.policy, context=context)
         sent = codec.messages_of(done[key])
