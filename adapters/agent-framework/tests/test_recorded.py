@@ -111,7 +111,7 @@ async def test_a_workflow_that_is_left_goes_on(
 ) -> None:
     """Whichever turn is left, and where, each item is stored once, as if none was left."""
     stored = []
-    for left, outputs in ((0, 0), (1, 1), (1, 4), (2, 1), (2, 4)):
+    for left, outputs in ((0, 0), (1, 1), (1, 4), (1, 10), (2, 1), (2, 4)):
         strict_server.play(Asked())
         async with CLIENTS[kind](strict_server) as client:
             talk = Talk(normalize_client(client, on_error="raise"), approval)
@@ -121,7 +121,7 @@ async def test_a_workflow_that_is_left_goes_on(
         stored.append([{**item, "call_id": None} for item in items])
 
     assert [text for text in texts(stored[0]) if "USER" in text] == ["USER-1 ...", "USER-2 ..."]
-    assert stored == stored[:1] * 5
+    assert stored == stored[:1] * 6
     assert {request.status for request in strict_server.requests} == {200}
 
 
