@@ -6,6 +6,7 @@ from typing import Any
 import agent_framework as af
 import pytest
 from convnorm_agent_framework import LedgerProvider, NoHistoryProvider, normalize_client
+from convnorm_agent_framework.turn import LAST
 from framework import CLIENTS, agent, said, seen_texts
 from talk import answer
 
@@ -148,3 +149,26 @@ async def test_it_goes_with_the_session(
     first, last = strict_server.requests
     assert begins_with(first, last, key)
     assert sum("late call_Ab1" in text for text in seen_texts(last)) == 1
+
+
+async def test_a_session_is_not_kept_twice(strict_server: StrictServer, stream: bool) -> None:
+    """Where nothing was made up there is nothing to keep: ids go in the same way each time."""
+    strict_server.play("A2")
+    async with CLIENTS["responses"](strict_server) as client:
+        normalize_client(client, on_error="raise")
+        one = agent(
+            client,
+            "a",
+            default_options={"store": False},
+            context_providers=[LedgerProvider(), NoHistoryProvider()],
+        )
+        session = one.create_session()
+        ids = {"fc_id": "fc_1"}
+        call = af.Content.from_function_call(
+            "call_Ab1", "look", arguments="{}", additional_properties=ids
+        )
+        told = [said("U1"), af.Message("assistant", [call]), found("call_Ab1", "r"), said("U2")]
+        await answer(one, told, stream=stream, session=session)
+
+    assert "fc_1" not in str(strict_server.requests[0].body)
+    assert LAST not in json.dumps(session.to_dict())

@@ -34,6 +34,17 @@ def has_all_of(elements: Sequence[Any], sent: Sequence[Any]) -> bool:
     return True
 
 
+def is_invented(element: Mapping[str, Any]) -> bool:
+    """Whether somebody made it up: a result of nothing, or a quotation in place of one."""
+    for fact in _told(element):
+        match fact:
+            case ("result", call_id, text) if envelope.is_close(text, call_id):
+                return True
+            case ("said", _, text) if envelope.is_quote(text) or envelope.quoted_call(text):
+                return True
+    return False
+
+
 def _quotations(told: Sequence[Told]) -> set[str]:
     """How the results that are told here are quoted, each alone or behind its call."""
     calls = {fact[1]: fact for fact in told if fact[0] == "call"}

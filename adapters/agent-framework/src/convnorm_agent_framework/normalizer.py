@@ -11,7 +11,7 @@ import agent_framework
 from convnorm import Context, Policy, normalize_request
 from convnorm.delivery import Ledger, Link
 from convnorm_agent_framework.codec import Codec, without_ids
-from convnorm_agent_framework.growth import has_all_of
+from convnorm_agent_framework.growth import has_all_of, is_invented
 from convnorm_agent_framework.memory import Memory, begins, digest
 from convnorm_agent_framework.on_error import Complaints, OnError
 from convnorm_agent_framework.parts import take
@@ -171,7 +171,8 @@ class Normalizer:
             call.caller.handoffs.tell(call.caller.session_id, call.news)
         if call.caller.ledger is not None:
             state = call.caller.ledger.state
-            if call.repaired is None:
+            # Everything else another process makes of the history in the same way.
+            if call.repaired is None or not any(map(is_invented, call.repaired)):
                 state.pop(LAST, None)
             else:
                 # As text: sessions take a mapping with the type "message" for one of their own.
