@@ -69,11 +69,14 @@ async def test_chat(
 
 
 @pytest.mark.parametrize("approval", ["never_require", "always_require"])
-async def test_responses(strict_server: StrictServer, approval: str, stream: bool) -> None:
+@pytest.mark.parametrize("resumed", [False, True])
+async def test_responses(
+    strict_server: StrictServer, approval: str, resumed: bool, stream: bool
+) -> None:
     """Over the Responses API, too; newer releases send the instructions beside the messages."""
     async with CLIENTS["responses"](strict_server) as client:
         normalize_client(client, on_error="raise")
-        seen = await talk(strict_server, client, stream=stream, approval=approval)
+        seen = await talk(strict_server, client, stream=stream, approval=approval, resumed=resumed)
 
     system = int(str(CORE) in ("1.0.0b260212", "1.0.0rc2", "1.0.0"))
     assert [count for count, _ in seen] == [3 + system, 7 + system, 11 + system, 15 + system]
