@@ -188,6 +188,10 @@ def test_done_items_that_differ_both_stay_under_one_id() -> None:
     assert ["one", "two"] == [item["output"] for item in done.messages[2:]]
     assert done.remaining == []
 
+    search = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": None}
+    marked = [search | {"x_mark": 1}, user("q"), search | {"x_mark": 2}]
+    assert [search, user("q")] == normalize(marked, RESPONSES)
+
     made = {"type": "mcp_call", "id": "mcp_1", "server_label": "s", "name": "n", "arguments": "{}"}
     told = normalize([made | {"output": "old"}, user("q"), made | {"output": "new"}], RESPONSES)
     assert made | {"output": "old"} == told[0]

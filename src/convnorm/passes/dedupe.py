@@ -18,6 +18,7 @@ from convnorm.ir import (
     ToolCall,
     ToolResult,
     Turn,
+    same,
     same_item,
     same_turn,
 )
@@ -27,6 +28,11 @@ from convnorm.wire import fields
 
 UNFINISHED = ("in_progress", "incomplete", "searching", "interpreting", "generating", "calling")
 """What streams call items that are not done."""
+TOLD = (
+    *("call_id", "action", "arguments", "code", "input", "queries"),
+    *("output", "outputs", "result", "results", "error", "tools"),
+)
+"""Keys under which an item says what was asked of a tool, and what it returned."""
 
 
 class Dedupe(Options):
@@ -301,8 +307,8 @@ def _contradict(one: Turn, other: Turn) -> bool:
     mine, its = fields(one.raw) or {}, fields(other.raw) or {}
     if not {mine.get("status"), its.get("status")}.isdisjoint(UNFINISHED):
         return False
-    both = (key for key in mine if key != "status" and None not in (mine[key], its.get(key)))
-    return any(mine[key] != its[key] for key in both)
+    both = (key for key in TOLD if None not in (mine.get(key), its.get(key)))
+    return any(not same(mine[key], its[key]) for key in both)
 
 
 def _finished(turn: Turn) -> tuple[bool, int]:
