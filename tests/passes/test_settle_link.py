@@ -18,6 +18,7 @@ from convnorm import (
     check,
     explain,
 )
+from convnorm.passes.settle_link import MOST_CHAINS
 from convnorm.testing import laws
 from convnorm.testing.strategies import Sample
 
@@ -743,6 +744,20 @@ def test_outputs_of_two_chains(previous: str, first: str, stored: bool) -> None:
     shown = json.dumps(view(report, ledger))
     told = ("look here", "call_a1", "sun", "look there", "call_b2", "rain")
     assert [1, 2, 1, 1, 2, 1] == [shown.count(f'"{one}"') for one in told]
+
+
+def test_outputs_of_more_chains_than_are_brought() -> None:
+    """What the newest chains held is sent; what answers calls of older ones is told as data."""
+    made = {
+        f"resp_{at}": {"input": f"q{at}", "output": [call(f"call_{at}a1b2", id=f"fc_{at}")]}
+        for at in range(MOST_CHAINS + 3)
+    }
+    outputs = [output(f"call_{at}a1b2", f"found {at}.") for at in range(MOST_CHAINS + 3)]
+    body = {"input": outputs, "previous_response_id": f"resp_{MOST_CHAINS + 2}"}
+    told = json.dumps(settled(Ledger(responses=made), body).messages)
+
+    assert [1] * len(outputs) == [told.count(each["output"]) for each in outputs]
+    assert (2, MOST_CHAINS) == (told.count("<tool-output"), told.count('"function_call"'))
 
 
 BOTH = {"previous_response_id": "resp_1", "conversation": "conv_1"}
